@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The command line: finds the module of a subcommand, and turns every failure into one line."""
+
+import argparse
+import importlib
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from types import FrameType
+from typing import NoReturn
+
+COMMANDS = {
+    "bench": "time the memory map's bring-up, before and after, on this machine",
+    "series": "put the patch series into a kernel tree, or write it as mails",
+    "source": "list and fetch kernel sources",
+    "doctor": "say what this machine can do, and what it lacks",
+}
+"""Each subcommand, which is a module of this package with add_arguments() and main(); its help."""
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line."""
+
+    def error(self, message: str) -> NoReturn:
+        text = " ".join(message.split())
+        self.exit(2, f"pagemint: {text}; see '{self.prog} --help'\n")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return the exit status."""
+    try:
+        signal.signal(signal.SIGTERM, _interrupt)
+        signal.signal(signal.SIGHUP, _interrupt)
+        status = _run(list(sys.argv[1:] if argv is None else argv))
+        sys.stdout.flush()
+        return status
+    except KeyboardInterrupt:
+        return _fail("interrupted; run again to continue", 130)
+    except BrokenPipeError:
+        # What still stands in the buffer must not raise again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 1
+    except Exception as error:
+        return _report(error)
+
+
+def _run(argv: list[str]) -> int:
+    from pagemint import __version__
+
+    parser = _Parser(prog="pagemint", description="Memory-map bring-up, built and measured.")
+    parser.add_argument("--version", action="version", version=f"pagemint {__version__}")
+    table = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    subparsers = {name: table.add_parser(name, help=text) for name, text in COMMANDS.items()}
+    # Only the module that is asked for is loaded; argparse alone deals with anything else.
+    name = next((word for word in argv if not word.startswith("-")), "")
+    if name not in COMMANDS:
+        parser.parse_args(argv)
+        raise AssertionError("argparse accepted an unknown command")
+    module = importlib.import_module(f"pagemint.{name}")
+    module.add_arguments(subparsers[name])
+    status: int = module.main(parser.parse_args(argv))
+    return status
+
+
+def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+def _report(error: Exception) -> int:
+    from pagemint.errors import Failure
+
+    if isinstance(error, Failure):
+        return _fail(str(error), 1)
+    if os.environ.get("PAGEMINT_DEBUG") == "1":
+        import traceback
+
+        traceback.print_exception(error)
+    text = " ".join(f"{type(error).__name__}: {error}".split())
+    return _fail(f"internal error: {text}; please report this with PAGEMINT_DEBUG=1 output", 70)
+
+
+def _fail(text: str, status: int) -> int:
+    print(f"pagemint: {text}", file=sys.stderr)
+    return status
