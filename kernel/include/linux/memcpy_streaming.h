@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Copies and fills for memory that is written once and not read soon.
+ *
+ * A streaming (non-temporal) store writes its line without reading it first
+ * and without displacing what the caches hold. It pays for data larger than
+ * the last-level cache. It loses for data that is used again at once.
+ */
+#ifndef _LINUX_MEMCPY_STREAMING_H
+#define _LINUX_MEMCPY_STREAMING_H
+
+#include <linux/align.h>
+#include <linux/string.h>
+#include <linux/types.h>
+
+#include <asm/memcpy_streaming.h>
+
+/**
+ * memcpy_streaming - copy with stores that bypass the cache
+ * @dst: destination
+ * @src: source, not overlapping @dst
+ * @n: bytes to copy
+ *
+ * Streams if the whole transfer can be streamed: @dst aligned to 8 bytes, and
+ * @n a multiple of 8 other than 0. Otherwise this is memcpy(): never a mix of
+ * both, so that a caller who keeps to that alignment knows what he gets.
+ *
+ * Call memcpy_streaming_drain() before anything depends on the data.
+ */
+static __always_inline void memcpy_streaming(void *dst, const void *src,
+					     size_t n)
+{
+	if (n && IS_ALIGNED((unsigned long)dst | n, 8))
+		arch_memcpy_streaming(dst, src, n);
+	else
+		memcpy(dst, src, n);
+}
+
+/**
+ * memcpy_streaming_drain - order streamed stores before what follows
+ *
+ * Acts on the stores of this CPU alone: a thread that streamed drains before
+ * it tells another one that the data is there.
+ */
+static __always_inline void memcpy_streaming_drain(void)
+{
+	arch_memcpy_streaming_drain();
+}
+
+/**
+ * memfill_streaming - write one image many times with streaming stores
+ * @dst: destination, @nr times @size bytes
+ * @image: what to write
+ * @size: bytes in the image; 64 is the fast one
+ * @nr: number of copies
+ *
+ * An image of 64 bytes stays in registers, which is what takes a fill to the
+ * limit of the memory: @nr calls of memcpy_streaming() load it @nr times.
+ *
+ * Call memcpy_streaming_drain() before anything depends on the data.
+ */
+static __always_inline void memfill_streaming(void *dst, const void *image,
+					      size_t size, size_t nr)
+{
+	if (size == 64 && IS_ALIGNED((unsigned long)dst, 8)) {
+		arch_memfill_streaming_64(dst, image, nr);
+		return;
+	}
+
+	for (; nr; nr--, dst += size)
+		memcpy_streaming(dst, image, size);
+}
+
+/**
+ * memfill_streaming_step - write an image that advances from copy to copy
+ * @dst: destination, @nr times @size bytes
+ * @image: the first copy; left as the one that would come next
+ * @step: what to add to each 64-bit word of @image after each copy
+ * @size: bytes in the image, a multiple of 8
+ * @nr: number of copies
+ *
+ * Call memcpy_streaming_drain() before anything depends on the data.
+ */
+static __always_inline void memfill_streaming_step(void *dst, u64 *image,
+						   const u64 *step,
+						   size_t size, size_t nr)
+{
+	size_t i;
+
+	for (; nr; nr--, dst += size) {
+		memcpy_streaming(dst, image, size);
+		for (i = 0; i < size / sizeof(*image); i++)
+			image[i] += step[i];
+	}
+}
+
+#endif /* _LINUX_MEMCPY_STREAMING_H */

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The memory map of device memory, written as what it is: one image, many
+ * times.
+ *
+ * The slow path initialises the first two pages of a run in place. Their bytes
+ * are the template: the second is the image, and what it differs from the
+ * first by is the step, by which each further page differs from the one before
+ * (page->virtual has one; most configurations have none). So nothing about
+ * struct page is known twice. Only the section number, where page->flags holds
+ * it, does not advance by pages and is set for each section.
+ *
+ * See Documentation/mm/memmap_template.rst.
+ */
+#include <linux/init.h>
+#include <linux/kernel.h>
+#include <linux/mm.h>
+#include <linux/moduleparam.h>
+#include <linux/page_ref.h>
+#include <linux/string.h>
+
+#include "memmap_template.h"
+
+static const char * const memmap_init_mode_names[] = {
+	[MEMMAP_INIT_SLOW]	= "slow",
+	[MEMMAP_INIT_TEMPLATE]	= "template",
+	[MEMMAP_INIT_STREAMING]	= "streaming",
+	[MEMMAP_INIT_FILL]	= "fill",
+};
+
+static enum memmap_init_mode memmap_init_mode = MEMMAP_INIT_FILL;
+
+/**
+ * memmap_init_mode_set - choose the mode for the ranges to come
+ * @name: slow, template, streaming or fill; a newline at the end is ignored
+ *
+ * Return: 0, or -EINVAL if no mode has that name.
+ */
+int memmap_init_mode_set(const char *name)
+{
+	int mode = sysfs_match_string(memmap_init_mode_names, name);
+
+	if (mode < 0)
+		return mode;
+	WRITE_ONCE(memmap_init_mode, mode);
+	return 0;
+}
+
+/**
+ * memmap_init_mode_name - what a mode is called
+ * @mode: the mode
+ *
+ * Return: its name, as memmap_init_mode_set() takes it.
+ */
+const char *memmap_init_mode_name(enum memmap_init_mode mode)
+{
+	return memmap_init_mode_names[mode];
+}
+
+static int memmap_init_param_set(const char *val, const struct kernel_param *kp)
+{
+	return memmap_init_mode_set(val);
+}
+
+static int memmap_init_param_get(char *buffer, const struct kernel_param *kp)
+{
+	return sysfs_emit(buffer, "%s\n",
+			  memmap_init_mode_name(READ_ONCE(memmap_init_mode)));
+}
+
+static const struct kernel_param_ops memmap_init_param_ops = {
+	.set = memmap_init_param_set,
+	.get = memmap_init_param_get,
+};
+__core_param_cb(memmap_init, &memmap_init_param_ops, NULL, 0644);
+
+/**
+ * memmap_template_begin - choose how a range is going to be initialised
+ * @t: the template that will be used for it
+ *
+ * Sets the mode. A copied page raises no event: while the page_ref_set
+ * tracepoint is active the mode is MEMMAP_INIT_SLOW, so that the trace shows
+ * every page.
+ */
+void memmap_template_begin(struct memmap_template *t)
+{
+	t->mode = READ_ONCE(memmap_init_mode);
+	if (page_ref_tracepoint_active(page_ref_set))
+		t->mode = MEMMAP_INIT_SLOW;
+}
+
+static void memmap_template_advance(struct memmap_template *t)
+{
+	const u64 *step = t->step;
+	u64 *image = t->image.words;
+	unsigned int i;
+
+	for (i = 0; i < MEMMAP_PAGE_WORDS; i++)
+		image[i] += step[i];
+}
+
+/* Take the template from @page and the page after it; it is for the next. */
+static void memmap_template_take(struct memmap_template *t,
+				 const struct page *page, unsigned long pfn)
+{
+	const u64 *first = (const u64 *)page;
+	const u64 *image = t->image.words;
+	u64 *step = t->step;
+	u64 diff = 0;
+	unsigned int i;
+
+	t->image.page = page[1];
+	/* The two may lie astride a section boundary. */
+	set_page_section_from_pfn(&t->image.page, pfn);
+	for (i = 0; i < MEMMAP_PAGE_WORDS; i++)
+		diff |= image[i] ^ first[i];
+
+	t->has_step = diff;
+	if (!t->has_step)
+		return;
+	for (i = 0; i < MEMMAP_PAGE_WORDS; i++)
+		step[i] = image[i] - first[i];
+	memmap_template_advance(t);
+}
+
+/* Write pages that lie in one section. */
+static void memmap_template_write(struct memmap_template *t, struct page *page,
+				  unsigned long nr_pages)
+{
+	const struct page *end = page + nr_pages;
+
+	switch (t->mode) {
+	case MEMMAP_INIT_FILL:
+		if (t->has_step)
+			memfill_streaming_step(page, t->image.words, t->step,
+					       sizeof(*page), nr_pages);
+		else
+			memfill_streaming(page, t->image.words, sizeof(*page),
+					  nr_pages);
+		break;
+	case MEMMAP_INIT_STREAMING:
+		for (; page < end; page++) {
+			memcpy_streaming(page, t->image.words, sizeof(*page));
+			if (t->has_step)
+				memmap_template_advance(t);
+		}
+		break;
+	default:
+		for (; page < end; page++) {
+			memcpy(page, t->image.words, sizeof(*page));
+			if (t->has_step)
+				memmap_template_advance(t);
+		}
+	}
+}
+
+/**
+ * memmap_template_repeat - write a run of pages from its first two
+ * @t: the template, its mode any but MEMMAP_INIT_SLOW
+ * @page: start of the run; this page and the next are initialised
+ * @pfn: PFN of @page
+ * @nr_pages: length of the run, with those two
+ *
+ * Drains at the end of each section. The caller drains once more before
+ * anything reads the pages.
+ */
+void memmap_template_repeat(struct memmap_template *t, struct page *page,
+			    unsigned long pfn, unsigned long nr_pages)
+{
+	const unsigned long end_pfn = pfn + nr_pages;
+
+	BUILD_BUG_ON(sizeof(struct page) % sizeof(u64));
+
+	memmap_template_take(t, page, pfn);
+	page += MEMMAP_TEMPLATE_NR;
+	pfn += MEMMAP_TEMPLATE_NR;
+
+	while (pfn < end_pfn) {
+		unsigned long next = min(end_pfn, ALIGN(pfn + 1, PAGES_PER_SECTION));
+
+		set_page_section_from_pfn(&t->image.page, pfn);
+		memmap_template_write(t, page, next - pfn);
+		page += next - pfn;
+		pfn = next;
+		if (IS_ALIGNED(pfn, PAGES_PER_SECTION))
+			memmap_template_resched(t);
+	}
+}
