@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The kernel half of a host program, compiled with the flags and headers of
+ * the tree under test: builds what memmap_init_zone_device() is called with.
+ */
+#include <linux/memory_hotplug.h>
+#include <linux/memremap.h>
+#include <linux/mm.h>
+#include <linux/mmzone.h>
+
+#include "native.h"
+
+#define NATIVE_SECTIONS	DIV_ROUND_UP(1UL << (44 - PAGE_SHIFT), PAGES_PER_SECTION)
+
+void *native_alloc(unsigned long size);
+void native_init(const struct native_case *c);
+unsigned long native_page_size(void);
+
+unsigned long vmemmap_base = NATIVE_VMEMMAP;
+unsigned long __highest_present_section_nr = NATIVE_SECTIONS - 1;
+struct mem_section **mem_section;
+
+static struct pglist_data native_pgdat;
+
+/* The section of a PFN, which is there from its first use on. */
+static struct mem_section *native_section(unsigned long pfn)
+{
+	unsigned long nr = pfn_to_section_nr(pfn);
+	unsigned long root = SECTION_NR_TO_ROOT(nr);
+
+	if (!mem_section)
+		mem_section = native_alloc(SECTION_NR_TO_ROOT(NATIVE_SECTIONS) *
+					   sizeof(*mem_section));
+	if (!mem_section[root])
+		mem_section[root] = native_alloc(SECTIONS_PER_ROOT *
+						 sizeof(**mem_section));
+	return &mem_section[root][nr & SECTION_ROOT_MASK];
+}
+
+void native_init(const struct native_case *c)
+{
+	struct dev_pagemap *pgmap = (void *)NATIVE_PGMAP;
+	struct zone *zone = &native_pgdat.node_zones[ZONE_DEVICE];
+	struct vmem_altmap altmap = {
+		.base_pfn = c->start_pfn,
+		.end_pfn = c->start_pfn + c->nr_pages,
+		.reserve = c->altmap_reserve,
+		.free = c->altmap_free,
+	};
+	unsigned long pfn;
+
+	BUILD_BUG_ON(sizeof(*pgmap) > NATIVE_PGMAP_SIZE);
+
+	for (pfn = c->start_pfn; pfn <= c->start_pfn + c->nr_pages +
+	     (1UL << c->order); pfn += PAGES_PER_SECTION)
+		native_section(pfn)->section_mem_map = c->early ? SECTION_IS_EARLY : 0;
+
+	native_pgdat.node_id = c->nid;
+	zone->zone_pgdat = &native_pgdat;
+
+	pgmap->type = c->type;
+	pgmap->vmemmap_shift = c->order;
+	pgmap->flags = c->altmap ? PGMAP_ALTMAP_VALID : 0;
+	memcpy(&pgmap->altmap, &altmap, sizeof(altmap));
+
+	memmap_init_zone_device(zone, c->start_pfn, c->nr_pages, pgmap);
+}
+
+unsigned long native_page_size(void)
+{
+	return sizeof(struct page);
+}

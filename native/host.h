@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef PAGEMINT_HOST_H
+#define PAGEMINT_HOST_H
+
+#include <stddef.h>
+
+/* One init_pageblock_migratetype(). */
+struct block {
+	unsigned long pfn;
+	unsigned int migratetype;
+	int isolate;
+};
+
+/* Calls so far; those below max are kept. */
+struct block_log {
+	size_t nr, max;
+	struct block *entry;
+};
+
+extern struct block_log block_log;
+extern unsigned long host_page_size;
+
+void host_die(const char *why) __attribute__((noreturn));
+
+/* A plain loop that fills memory with streaming stores. */
+struct limit {
+	const char *name;
+	const char *feature;	/* as __builtin_cpu_supports() has it */
+	void (*fill)(void *dst, size_t bytes);
+};
+
+extern const struct limit limits[];
+
+#endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the two halves of a host program say to each other: the glue, which is
+ * compiled as kernel code, and the rest, which is plain C. Kernel symbols carry
+ * the prefix k_ once they are linked, so that none meets one of the C library.
+ */
+#ifndef PAGEMINT_NATIVE_H
+#define PAGEMINT_NATIVE_H
+
+/* pfn_to_page(0), aligned for the largest compound that there is. */
+#define NATIVE_VMEMMAP		(1UL << 44)
+/* The dev_pagemap's address enters every page: the same in each program. */
+#define NATIVE_PGMAP		0x50000000UL
+#define NATIVE_PGMAP_SIZE	4096UL
+/* Symbols without a stand-in: each a page that cannot be touched. */
+#define NATIVE_TRAPS		0x60000000UL
+#define NATIVE_TRAP_SIZE	4096UL
+
+/* One call of memmap_init_zone_device(). */
+struct native_case {
+	unsigned long start_pfn;
+	unsigned long nr_pages;
+	unsigned int type;		/* enum memory_type */
+	unsigned int order;		/* of the compounds */
+	unsigned int altmap;		/* whether the next two count */
+	unsigned long altmap_reserve;
+	unsigned long altmap_free;
+	unsigned int nid;
+	unsigned int early;		/* the sections were there at boot */
+};
+
+/* Tables that the kernel applies when it boots. */
+struct native_tables {
+	void *alt, *alt_end;
+	void *jump, *jump_end;
+	unsigned long *mcount, *mcount_end;
+	unsigned long *ret, *ret_end;
+};
+
+#endif

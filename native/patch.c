@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * An object file is not what runs after boot: alternatives, static branches,
+ * ftrace sites and returns are patched for the CPU at hand. The same is done
+ * here, from the kernel's own tables, with the kernel's own types.
+ */
+#include <linux/jump_label.h>
+
+#include <asm/alternative.h>
+#include <asm/cpufeature.h>
+#include <asm/processor.h>
+#include <asm/text-patching.h>
+
+#include "native.h"
+
+void native_patch(const struct native_tables *t);
+void native_fail(const char *what, unsigned long addr);
+
+struct cpuinfo_x86 boot_cpu_data;
+
+static const u8 nops[][8] = {
+	[1] = { 0x90 },
+	[2] = { 0x66, 0x90 },
+	[3] = { 0x0f, 0x1f, 0x00 },
+	[4] = { 0x0f, 0x1f, 0x40, 0x00 },
+	[5] = { 0x0f, 0x1f, 0x44, 0x00, 0x00 },
+	[6] = { 0x66, 0x0f, 0x1f, 0x44, 0x00, 0x00 },
+	[7] = { 0x0f, 0x1f, 0x80, 0x00, 0x00, 0x00, 0x00 },
+	[8] = { 0x0f, 0x1f, 0x84, 0x00, 0x00, 0x00, 0x00, 0x00 },
+};
+
+/* memcpy() would be checked against the size of the field that names the site. */
+static void put(u8 *at, const u8 *bytes, unsigned int n)
+{
+	while (n--)
+		*at++ = *bytes++;
+}
+
+static void put_nops(u8 *at, unsigned int n)
+{
+	for (; n > 8; n -= 8, at += 8)
+		put(at, nops[8], 8);
+	if (n)
+		put(at, nops[n], n);
+}
+
+static void cpuid_word(unsigned int word, u32 leaf, u32 subleaf, unsigned int reg)
+{
+	u32 r[4];
+
+	asm volatile("cpuid"
+		     : "=a" (r[0]), "=b" (r[1]), "=c" (r[2]), "=d" (r[3])
+		     : "a" (leaf), "c" (subleaf));
+	boot_cpu_data.x86_capability[word] = r[reg];
+}
+
+enum { EAX, EBX, ECX, EDX };
+
+static void set_cap(unsigned int bit)
+{
+	boot_cpu_data.x86_capability[bit / 32] |= 1u << (bit % 32);
+}
+
+/* What the CPU reports, and of what the kernel adds, what any 64-bit CPU has. */
+static void identify_cpu(void)
+{
+	cpuid_word(CPUID_1_EDX, 1, 0, EDX);
+	cpuid_word(CPUID_1_ECX, 1, 0, ECX);
+	cpuid_word(CPUID_8000_0001_EDX, 0x80000001, 0, EDX);
+	cpuid_word(CPUID_8000_0001_ECX, 0x80000001, 0, ECX);
+	cpuid_word(CPUID_7_0_EBX, 7, 0, EBX);
+	cpuid_word(CPUID_7_ECX, 7, 0, ECX);
+	cpuid_word(CPUID_7_EDX, 7, 0, EDX);
+	cpuid_word(CPUID_7_1_EAX, 7, 1, EAX);
+	set_cap(X86_FEATURE_ALWAYS);
+	set_cap(X86_FEATURE_REP_GOOD);
+	boot_cpu_data.x86_clflush_size = 64;
+}
+
+static bool has_cap(unsigned int bit)
+{
+	return boot_cpu_data.x86_capability[bit / 32] & (1u << (bit % 32));
+}
+
+static void patch_alternative(const struct alt_instr *a)
+{
+	u8 *instr = (u8 *)&a->instr_offset + a->instr_offset;
+	const u8 *repl = (const u8 *)&a->repl_offset + a->repl_offset;
+	s32 disp;
+
+	if (has_cap(a->cpuid) == !!(a->flags & ALT_FLAG_NOT))
+		return;
+	if (a->flags & ALT_FLAG_DIRECT_CALL)
+		native_fail("a paravirt call to be patched", (unsigned long)instr);
+
+	put(instr, repl, a->replacementlen);
+	/* A near call or jump is relative to where it stands. */
+	if (a->replacementlen == 5 && (repl[0] == 0xe8 || repl[0] == 0xe9)) {
+		put((u8 *)&disp, repl + 1, sizeof(disp));
+		disp += repl - instr;
+		put(instr + 1, (u8 *)&disp, sizeof(disp));
+	}
+	put_nops(instr + a->replacementlen, a->instrlen - a->replacementlen);
+}
+
+static void patch_jump(const struct jump_entry *e)
+{
+	unsigned long key = (unsigned long)&e->key + (e->key & ~3L);
+	u8 *code = (u8 *)&e->code + e->code;
+	unsigned int len = *code == 0xeb ? 2 : 5;
+
+	/* The state of a key without a stand-in is not known: int3. */
+	if (key >= NATIVE_TRAPS)
+		*code = 0xcc;
+	else if (!!((struct static_key *)key)->enabled.counter == (e->key & 1))
+		put_nops(code, len);
+	else if (*code != 0xeb && *code != 0xe9)
+		native_fail("a branch to be turned on", (unsigned long)code);
+}
+
+/**
+ * native_patch - do to the linked kernel code what boot does
+ * @t: where the tables are; the code is writable for now
+ */
+void native_patch(const struct native_tables *t)
+{
+	static const u8 ret[] = { 0xc3, 0xcc, 0xcc, 0xcc, 0xcc };
+	const struct jump_entry *jump;
+	const struct alt_instr *alt;
+	const unsigned long *site;
+
+	identify_cpu();
+	for (alt = t->alt; alt < (struct alt_instr *)t->alt_end; alt++)
+		patch_alternative(alt);
+	for (jump = t->jump; jump < (struct jump_entry *)t->jump_end; jump++)
+		patch_jump(jump);
+	for (site = t->mcount; site < t->mcount_end; site++)
+		if (*(u8 *)*site == 0xe8)
+			put_nops((u8 *)*site, 5);
+	for (site = t->ret; site < t->ret_end; site++) {
+		if (*(u8 *)*site != 0xe9)
+			native_fail("a return that is no jump", *site);
+		put((u8 *)*site, ret, sizeof(ret));
+	}
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Stand-ins for the rest of the kernel, by how far they are from it. What has
+ * none here is a trap that says its name.
+ */
+#define _GNU_SOURCE
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "native.h"
+#include "host.h"
+
+/* Nothing to do, here as there. */
+
+asm(".globl k___fentry__\n k___fentry__: ret\n"
+    ".globl k___x86_return_thunk\n k___x86_return_thunk: ret\n"
+    ".globl k___SCT__cond_resched\n k___SCT__cond_resched: xor %eax, %eax\n ret\n");
+
+unsigned long k___ref_stack_chk_guard = 0x5bd1e995;
+
+/* The same, from the C library. */
+
+void *k_memcpy(void *dst, const void *src, size_t n)
+{
+	return memcpy(dst, src, n);
+}
+
+void *k_memmove(void *dst, const void *src, size_t n)
+{
+	return memmove(dst, src, n);
+}
+
+void *k_memset(void *dst, int c, size_t n)
+{
+	return memset(dst, c, n);
+}
+
+int64_t k_ktime_get(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000L + t.tv_nsec;
+}
+
+int k___sysfs_match_string(const char *const *array, size_t n, const char *s)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!strcmp(array[i], s))
+			return i;
+	return -22;	/* -EINVAL */
+}
+
+void *k_native_alloc(unsigned long size)
+{
+	void *p = calloc(1, size);
+
+	if (!p)
+		host_die("out of memory");
+	return p;
+}
+
+/* Altered. */
+
+/* jiffies stand still: what is timed is timed by the caller. */
+unsigned long k_jiffies;
+
+unsigned int k_jiffies_to_msecs(unsigned long j)
+{
+	return j;
+}
+
+struct block_log block_log;
+
+/* The bitmap of the section is left out: the call is what is recorded. */
+void k_init_pageblock_migratetype(void *page, unsigned int migratetype, int isolate)
+{
+	unsigned long pfn = ((unsigned long)page - NATIVE_VMEMMAP) / host_page_size;
+
+	if (block_log.nr < block_log.max)
+		block_log.entry[block_log.nr] = (struct block){ pfn, migratetype, isolate };
+	block_log.nr++;
+}
+
+void k_native_fail(const char *what, unsigned long addr)
+{
+	char text[128];
+
+	snprintf(text, sizeof(text), "no stand-in for %s at %#lx", what, addr);
+	host_die(text);
+}
