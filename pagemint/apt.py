@@ -31,6 +31,7 @@ _ALIASES = (
     "unstable",
     "experimental",
 )
+_STAMP = "updated"
 _FRESH = 3600.0  # seconds for which the lists count as up to date
 _TARGET_FIELDS = ("REPO_URI", "RELEASE", "COMPONENT", "ORIGIN")
 
@@ -64,6 +65,7 @@ def packages(pattern: str) -> list[Package]:
         names = run(["apt-cache", "pkgnames"], env=environment, what="reading the package lists")
         wanted = sorted(name for name in names.split() if re.fullmatch(pattern, name))
         if not wanted:
+            (_state() / _STAMP).unlink(missing_ok=True)  # look again next time
             return []
         text = run(
             ["apt-cache", "show", *wanted], env=environment, what="reading the package lists"
@@ -83,8 +85,13 @@ def download(wanted: Iterable[Package], what: str) -> list[Path]:
     directory = _state() / "archives"
     directory.mkdir(parents=True, exist_ok=True)
     argv = ["apt-get", "-q", "download", *(f"{p.name}={p.version}" for p in wanted)]
-    with _watched(directory, wanted, what):
-        run(argv, cwd=directory, env=_environment(), what=what)
+    try:
+        with _watched(directory, wanted, what):
+            run(argv, cwd=directory, env=_environment(), what=what)
+    except Failure as failure:
+        # The lists, or the way to the mirror, may be out of date: the next run takes them anew.
+        (_state() / _STAMP).unlink(missing_ok=True)
+        raise Failure(failure.message, "check the network and run again") from failure
     return [_verified(directory, package) for package in wanted]
 
 
@@ -131,6 +138,12 @@ def parse_packages(text: str) -> list[Package]:
     return list(found.values())
 
 
+def parse_problem(output: str) -> str:
+    """Return the first thing that `apt-get update` complains about; the last is a mere summary."""
+    match = re.search(r"^[EW]: (.*)$", output, re.MULTILINE)
+    return match[1].strip() if match else "apt-get update failed"
+
+
 def parse_codename(release: str) -> tuple[str, str] | None:
     """Return (suite, codename) of a Release file, or None if it does not say."""
     suite = re.search(r"^Suite: (\S+)$", release, re.MULTILINE)
@@ -161,7 +174,7 @@ def _environment(lists: str = "lists") -> dict[str, str]:
 def _update() -> Mapping[str, str]:
     """Bring the lists up to date, and return the environment that has apt use them."""
     environment = _environment()
-    stamp = _state() / "updated"
+    stamp = _state() / _STAMP
     if stamp.exists() and time.time() - stamp.stat().st_mtime < _FRESH:
         return environment
     if not _KEYRING.exists():
@@ -190,12 +203,14 @@ def _update() -> Mapping[str, str]:
 def _apt_update(lists: str, *options: str) -> str | None:
     """Run apt-get update; returns what went wrong, which a suite missing on a mirror is, too."""
     argv = ["apt-get", "-q", "update", "--allow-releaseinfo-change"]
+    argv += ["-o", "APT::Update::Error-Mode=any"]
     for option in options:
         argv += ["-o", option]
+    log = _state() / f"{lists}.log"
     try:
-        run(argv, env=_environment(lists), what="apt-get update")
-    except Failure as failure:
-        return failure.message
+        run(argv, env=_environment(lists), log=log, what="apt-get update")
+    except Failure:
+        return parse_problem(log.read_text())
     return None
 
 

@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: GPL-2.0-only
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def cache_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache of each test's own, so that none sees or touches the user's."""
+    home = tmp_path / "cache-home"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(home))
+    return home / "pagemint"

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: GPL-2.0-only
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from pagemint import cache
+from pagemint.errors import Failure
+
+_MAKER = """
+import sys, time
+from pathlib import Path
+from pagemint import cache
+
+def make(path):
+    with Path(sys.argv[1]).open("a") as calls:
+        calls.write("made\\n")
+    (path / "file").write_text("half")
+    time.sleep(float(sys.argv[2]))
+    (path / "file").write_text("whole")
+
+print((cache.entry("kind", "key", make, in_place=sys.argv[3] == "1") / "file").read_text())
+"""
+
+
+def _maker(calls: Path, seconds: float, *, in_place: bool = False) -> subprocess.Popen[str]:
+    argv = [sys.executable, "-c", _MAKER, str(calls), str(seconds), str(int(in_place))]
+    return subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def _wait_for(path: Path) -> None:
+    until = time.monotonic() + 5
+    while not path.exists():
+        assert time.monotonic() < until, f"{path} never came"
+        time.sleep(0.005)
+
+
+def _write(path: Path) -> None:
+    (path / "file").write_text("whole")
+
+
+def _names(directory: Path) -> list[str]:
+    return sorted(p.name for p in directory.iterdir() if p.suffix != ".lock")
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+def test_entry_is_made_once(cache_home: Path, in_place: bool) -> None:
+    calls: list[Path] = []
+
+    def make(path: Path) -> None:
+        calls.append(path)
+        _write(path)
+
+    first = cache.entry("kind", "key", make, in_place=in_place)
+    assert cache.entry("kind", "key", make, in_place=in_place) == first
+    assert first == cache_home / "kind/key"
+    assert (first / "file").read_text() == "whole"
+    assert len(calls) == 1
+    assert (calls[0] == first) == in_place
+    assert _names(cache_home / "kind") == ["key"]
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
+def test_interruption_leaves_nothing(cache_home: Path, error: type[BaseException]) -> None:
+    def make(path: Path) -> None:
+        _write(path)
+        raise error
+
+    with pytest.raises(error):
+        cache.entry("kind", "key", make)
+    assert cache.find("kind", "key") is None
+    assert _names(cache_home / "kind") == []
+
+
+def test_failure_in_place_keeps_the_logs_but_is_not_complete(cache_home: Path) -> None:
+    def fail(path: Path) -> None:
+        (path / "log").touch()
+        raise Failure("no", "yes")
+
+    with pytest.raises(Failure):
+        cache.entry("kind", "key", fail, in_place=True)
+    assert (cache_home / "kind/key/log").exists()
+    assert cache.find("kind", "key") is None
+    made = cache.entry("kind", "key", _write, in_place=True)
+    assert _names(made) == [".complete", "file"]
+
+
+def test_interruption_in_place_leaves_nothing(cache_home: Path) -> None:
+    def stop(path: Path) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        cache.entry("kind", "key", stop, in_place=True)
+    assert _names(cache_home / "kind") == []
+
+
+def test_two_processes_make_it_once(tmp_path: Path, cache_home: Path) -> None:
+    calls = tmp_path / "calls"
+    first = _maker(calls, 0.3)
+    _wait_for(cache_home / "kind/key.staging/file")
+    second = _maker(calls, 0.3)
+    output = [process.communicate(timeout=10) for process in (first, second)]
+    assert [out for out, _ in output] == ["whole\n", "whole\n"]
+    assert calls.read_text() == "made\n"
+    assert output[1][1].count("waiting for another pagemint") == 1
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+def test_what_a_killed_process_left_is_removed(
+    tmp_path: Path, cache_home: Path, in_place: bool
+) -> None:
+    calls = tmp_path / "calls"
+    victim = _maker(calls, 60, in_place=in_place)
+    _wait_for(cache_home / "kind" / ("key" if in_place else "key.staging") / "file")
+    os.kill(victim.pid, signal.SIGKILL)
+    victim.communicate()
+    assert cache.find("kind", "key") is None
+    made = cache.entry("kind", "key", lambda path: None, in_place=in_place)
+    assert _names(made) == [".complete"]
+    assert _names(cache_home / "kind") == ["key"]
+
+
+def test_what_is_incomplete_in_place_of_an_entry_is_replaced(cache_home: Path) -> None:
+    (cache_home / "kind/key").mkdir(parents=True)
+    (cache_home / "kind/key/stray").touch()
+    assert cache.find("kind", "key") is None
+    assert _names(cache.entry("kind", "key", _write)) == [".complete", "file"]
+
+
+def test_unwritable_cache_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    with pytest.raises(Failure, match="XDG_CACHE_HOME"):
+        cache.entry("kind", "key", _write)
+
+
+def test_relative_cache_home_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    assert cache.root() == Path.home() / ".cache/pagemint"
+
+
+def test_digest_sees_names_contents_and_boundaries(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a/one").write_text("1")
+    seen = {cache.digest(tmp_path / "a")}
+    (tmp_path / "a/one").write_text("2")
+    seen.add(cache.digest(tmp_path / "a"))
+    (tmp_path / "a/one").rename(tmp_path / "a/two")
+    seen.add(cache.digest(tmp_path / "a"))
+    (tmp_path / "a/link").symlink_to("two")
+    seen.add(cache.digest(tmp_path / "a"))
+    assert cache.digest("aB", "b") != cache.digest("a", "Bb")
+    seen |= {cache.digest("ab", "c"), cache.digest("a", "bc"), cache.digest("abc")}
+    assert len(seen) == 7
+    assert cache.digest("a") == cache.digest(b"a")
+    assert all(len(digest) == 16 for digest in seen)
+
+
+def test_digest_of_a_directory_does_not_depend_on_its_place(tmp_path: Path) -> None:
+    for name in ("x", "y"):
+        (tmp_path / name / "sub").mkdir(parents=True)
+        (tmp_path / name / "sub/file").write_text("same")
+    assert cache.digest(tmp_path / "x") == cache.digest(tmp_path / "y")
+
+
+def test_need_space(tmp_path: Path) -> None:
+    cache.need_space(tmp_path / "not/there/yet", 1, "a byte")
+    with pytest.raises(Failure, match=r"the moon needs 1000000\.0 GB .* GB free"):
+        cache.need_space(tmp_path / "not/there/yet", 10**15, "the moon")

@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: GPL-2.0-only
+import argparse
+import os
+import signal
+import subprocess
+import sys
+import types
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pagemint import cli, doctor
+from pagemint.errors import Failure
+
+_Install = Callable[[Callable[[], int]], None]
+
+
+@pytest.fixture(autouse=True)
+def keep_signals(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+
+
+@pytest.fixture
+def install(monkeypatch: pytest.MonkeyPatch) -> _Install:
+    """Replaces the command `doctor` by a function."""
+
+    def replace(work: Callable[[], int]) -> None:
+        module = types.ModuleType("pagemint.doctor")
+        vars(module).update(add_arguments=lambda parser: None, main=lambda args: work())
+        monkeypatch.setitem(sys.modules, "pagemint.doctor", module)
+
+    return replace
+
+
+def _raiser(error: BaseException) -> Callable[[], int]:
+    def work() -> int:
+        raise error
+
+    return work
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "text"),
+    [
+        (Failure("it is\nbroken", "mend it"), 1, "pagemint: it is broken; mend it\n"),
+        (KeyboardInterrupt(), 130, "pagemint: interrupted; run again to continue\n"),
+        (
+            ValueError("two\nlines"),
+            70,
+            "pagemint: internal error: ValueError: two lines; "
+            "please report this with PAGEMINT_DEBUG=1 output\n",
+        ),
+    ],
+)
+def test_each_error_is_one_line(
+    error: BaseException,
+    status: int,
+    text: str,
+    install: _Install,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    install(_raiser(error))
+    assert cli.main(["doctor"]) == status
+    assert capsys.readouterr() == ("", text)
+
+
+def test_debug_shows_the_traceback(
+    install: _Install, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PAGEMINT_DEBUG", "1")
+    install(_raiser(ValueError("oops")))
+    assert cli.main(["doctor"]) == 70
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_status_is_passed_on(install: _Install) -> None:
+    install(lambda: 5)
+    assert cli.main(["doctor"]) == 5
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [[], ["nonsense"], ["--nonsense"], ["source"], ["source", "get"], ["doctor", "--x\ny"]],
+)
+def test_usage_errors_are_one_line(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        cli.main(argv)
+    out, err = capsys.readouterr()
+    assert caught.value.code == 2
+    assert out == ""
+    assert err.startswith("pagemint: ")
+    assert "--help" in err
+    assert err.count("\n") == 1
+
+
+def _pagemint(*argv: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    program = "import sys; from pagemint.cli import main; sys.exit(main())"
+    env = {**os.environ, **environment}
+    return subprocess.run(
+        [sys.executable, "-c", program, *argv], capture_output=True, text=True, env=env
+    )
+
+
+def test_missing_apt_is_one_line() -> None:
+    ended = _pagemint("source", "get", "7.3", PATH="/nowhere")
+    assert ended.returncode == 1
+    assert ended.stdout == ""
+    assert ended.stderr.count("\n") == 1
+    assert "apt-get install apt" in ended.stderr or "debian-archive-keyring" in ended.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_signals_end_it_in_one_line(number: signal.Signals) -> None:
+    program = (
+        "import sys, types, time\n"
+        "from pagemint.cli import main\n"
+        "module = types.ModuleType('pagemint.doctor')\n"
+        "module.add_arguments = lambda parser: None\n"
+        "module.main = lambda args: (print('ready', flush=True), time.sleep(30))\n"
+        "sys.modules['pagemint.doctor'] = module\n"
+        "sys.exit(main(['doctor']))\n"
+    )
+    argv = [sys.executable, "-c", program]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(argv, stdout=pipe, stderr=pipe, text=True) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "ready\n"
+        child.send_signal(number)
+        _, err = child.communicate(timeout=10)
+    assert (child.returncode, err) == (130, "pagemint: interrupted; run again to continue\n")
+
+
+def test_closed_stdout_is_quiet() -> None:
+    program = (
+        "import sys, types\n"
+        "from pagemint.cli import main\n"
+        "module = types.ModuleType('pagemint.doctor')\n"
+        "module.add_arguments = lambda parser: None\n"
+        "module.main = lambda args: print('data') or 0\n"
+        "sys.modules['pagemint.doctor'] = module\n"
+        "sys.exit(main(['doctor']))\n"
+    )
+    read, write = os.pipe()
+    os.close(read)
+    argv = [sys.executable, "-c", program]
+    ended = subprocess.run(argv, stdout=write, stderr=subprocess.PIPE, text=True)
+    os.close(write)
+    assert (ended.returncode, ended.stderr) == (1, "")
+
+
+def test_every_command_has_a_module() -> None:
+    for name in cli.COMMANDS:
+        assert (Path(cli.__file__).parent / f"{name}.py").exists(), name
+
+
+def test_doctor_runs() -> None:
+    ended = _pagemint("doctor")
+    assert ended.returncode in (0, 1)
+    assert ended.stderr == ""
+    for word in ("gcc", "movdir64b", "transparent huge", "memory", "disk", "idle CPUs"):
+        assert word in ended.stdout
+
+
+def test_doctor_fails_when_a_tool_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert doctor.main(argparse.Namespace()) == 1
+    check = doctor.check_tool("objcopy")
+    assert (check.ok, check.remedy) == (False, "apt-get install binutils")
+
+
+@pytest.mark.parametrize(("needed", "status"), [(True, 1), (False, 0)])
+def test_doctor_fails_only_for_what_bench_needs(
+    needed: bool, status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lack = doctor.Check("thing", False, "none", "get one", needed)
+    monkeypatch.setattr(doctor, "checks", lambda: [lack])
+    assert doctor.main(argparse.Namespace()) == status
+
+
+@pytest.mark.parametrize(
+    ("enabled", "ok"),
+    [
+        ("always [madvise] never\n", True),
+        ("[always] madvise never\n", True),
+        ("always madvise [never]\n", False),
+        ("", False),
+    ],
+)
+def test_doctor_judges_huge_pages(enabled: str, ok: bool) -> None:
+    assert doctor.check_huge_pages(enabled).ok == ok
+
+
+def test_doctor_judges_memory_and_processor() -> None:
+    assert doctor.check_memory("MemAvailable:    4000000 kB\n").ok
+    small = doctor.check_memory("MemAvailable:    1000000 kB\n")
+    assert not small.ok
+    assert "--size 32GB" in small.remedy
+    found = {
+        c.what: c for c in doctor.check_processor("x86_64", "model name : M\nflags : sse2 erms")
+    }
+    assert found["sse2"].ok and found["erms"].ok and not found["avx2"].ok
+    assert not found["avx2"].needed
+    assert not doctor.check_processor("aarch64", "")[0].ok

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-2.0-only
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+_ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A checkout with the script alone, and stand-ins for the machine's programs in bin/."""
+    (tmp_path / "scripts").mkdir()
+    shutil.copy(_ROOT / "scripts/setup", tmp_path / "scripts/setup")
+    shutil.copy(_ROOT / "pyproject.toml", tmp_path)
+    (tmp_path / "bin").mkdir()
+    for name in ("cat", "cksum", "dirname", "mktemp", "rm"):
+        (tmp_path / "bin" / name).symlink_to(shutil.which(name) or name)
+    _stand_in(tmp_path, "id", "echo 1000")
+    _stand_in(tmp_path, "sudo", "exit 1")
+    _stand_in(
+        tmp_path, "dpkg-query", 'case "$*" in *flex*|*libelf-dev*) ;; *) echo installed;; esac'
+    )
+    _stand_in(tmp_path, "python3", f'exec {sys.executable} "$@"')
+    return tmp_path
+
+
+def _stand_in(checkout: Path, name: str, body: str) -> None:
+    program = checkout / "bin" / name
+    program.write_text(f"#!/bin/sh\n{body}\n")
+    program.chmod(0o755)
+
+
+def _setup(checkout: Path, *argv: str) -> subprocess.CompletedProcess[str]:
+    env = {**os.environ, "PATH": str(checkout / "bin")}
+    command = ["/bin/sh", str(checkout / "scripts/setup"), *argv]
+    return subprocess.run(command, env=env, capture_output=True, text=True)
+
+
+def test_without_root_it_prints_the_one_command(checkout: Path) -> None:
+    ended = _setup(checkout)
+    assert ended.returncode == 1
+    assert ended.stdout == ""
+    assert ended.stderr == (
+        "setup: packages are missing; run: sudo apt-get install --no-install-recommends"
+        " flex libelf-dev\n"
+    )
+
+
+def test_with_sudo_it_updates_and_installs_only_what_is_missing(checkout: Path) -> None:
+    _stand_in(checkout, "sudo", '[ "$1" = -n ] && shift; "$@"')
+    _stand_in(checkout, "true", "exit 0")
+    _stand_in(checkout, "env", 'shift; "$@"')
+    _stand_in(checkout, "apt-get", f'echo "$*" >> {checkout}/calls')
+    _stand_in(checkout, "python3", 'case "$*" in *-V*) echo P;; *venv*.venv*) exit 1;; esac')
+    ended = _setup(checkout)
+    calls = (checkout / "calls").read_text().splitlines()
+    assert calls[0] == "-qq update"
+    assert calls[1].endswith("install flex libelf-dev")
+    assert len(calls) == 2
+    assert ended.returncode == 1  # the stand-in makes no .venv
+    assert "run this again" in ended.stderr
+
+
+def test_second_run_installs_nothing(checkout: Path) -> None:
+    _stand_in(checkout, "dpkg-query", "echo installed")
+    (checkout / ".venv").mkdir()
+    pip = f'echo "$*" >> {checkout}/calls'
+    make = f"mkdir -p .venv/bin; printf '#!/bin/sh\\n{pip}\\n' > .venv/bin/python"
+    (checkout / "make-venv").write_text(f"{make}; chmod +x .venv/bin/python\n")
+    for name in ("mkdir", "chmod"):
+        (checkout / "bin" / name).symlink_to(shutil.which(name) or name)
+    _stand_in(checkout, "python3", f'case "$*" in "-m venv"*) . {checkout}/make-venv;; esac')
+    assert _setup(checkout).returncode == 0
+    again = _setup(checkout)
+    assert (again.returncode, again.stderr) == (0, "")
+    assert len((checkout / "calls").read_text().splitlines()) == 1
+    assert _setup(checkout, "dev").returncode == 0
+    assert (checkout / "calls").read_text().splitlines()[1].endswith("-e .[dev]")
+    assert _setup(checkout).stderr == ""  # dev holds base
+
+
+def test_old_python_is_refused(checkout: Path) -> None:
+    _stand_in(checkout, "dpkg-query", "echo installed")
+    _stand_in(checkout, "python3", "exit 1")
+    ended = _setup(checkout)
+    assert ended.returncode == 1
+    assert "older than 3.11" in ended.stderr
+    assert ended.stderr.count("\n") == 1
+
+
+def test_unknown_argument_is_refused(checkout: Path) -> None:
+    ended = _setup(checkout, "production")
+    assert ended.returncode == 1
+    assert "unknown argument" in ended.stderr

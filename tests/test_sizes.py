@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: GPL-2.0-only
+import contextlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pagemint.errors import Failure
+from pagemint.sizes import format_size, parse_size
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("100GB", 100 * 10**9),
+        ("1.5 GiB", 3 * 2**29),
+        ("1.1kB", 1100),
+        ("4KIB", 4096),
+        ("2tib", 2**41),
+        ("3 MB", 3 * 10**6),
+        ("7B", 7),
+        (" 64 bytes ", 64),
+        ("0.0001MB", 100),
+    ],
+)
+def test_units(text: str, size: int) -> None:
+    assert parse_size(text) == size
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "100", "GB", "0GB", "0.4B", "-1GB", "1e3GB", "1.GB", "10 G B", "1XB", "nan GB", "9" * 99],
+)
+def test_bad_sizes_are_failures_of_one_line(text: str) -> None:
+    with pytest.raises(Failure) as caught:
+        parse_size(text)
+    assert "100GB" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@given(st.text())
+def test_any_text_is_a_positive_size_or_a_failure(text: str) -> None:
+    with contextlib.suppress(Failure):
+        assert parse_size(text) > 0
+
+
+@given(st.integers(1, 10**15))
+def test_what_is_printed_reads_back_to_one_decimal(size: int) -> None:
+    assert abs(parse_size(format_size(size)) - size) <= 0.05 * size
+
+
+@given(st.integers(1, 10**6), st.sampled_from(["B", "kB", "MB", "GB"]))
+def test_case_and_blanks_do_not_matter(number: int, unit: str) -> None:
+    size = parse_size(f"{number}{unit}")
+    assert parse_size(f"{number} {unit.upper()}") == parse_size(f"{number}{unit.lower()}") == size
+
+
+def test_format() -> None:
+    assert [format_size(n) for n in (999, 1500, 10**11, 1_562_500_000)] == [
+        "999 B",
+        "1.5 kB",
+        "100 GB",
+        "1.6 GB",
+    ]
