@@ -137,7 +137,7 @@ def test_closed_stdout_is_quiet() -> None:
         "from pagemint.cli import main\n"
         "module = types.ModuleType('pagemint.doctor')\n"
         "module.add_arguments = lambda parser: None\n"
-        "module.main = lambda args: print('data') or 0\n"
+        "module.main = lambda args: print('data' * 50000) or 0\n"
         "sys.modules['pagemint.doctor'] = module\n"
         "sys.exit(main(['doctor']))\n"
     )
