@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The kernel half of a host program, compiled with the flags and headers of
+ * The kernel half of the host program, compiled with the flags and headers of
  * the tree under test: builds what memmap_init_zone_device() is called with.
  */
 #include <linux/memory_hotplug.h>
 #include <linux/memremap.h>
 #include <linux/mm.h>
 #include <linux/mmzone.h>
+#include <linux/tracepoint-defs.h>
 
 #include "native.h"
 
@@ -15,6 +16,10 @@
 void *native_alloc(unsigned long size);
 void native_init(const struct native_case *c);
 unsigned long native_page_size(void);
+void native_trace(void);
+
+/* Calls of the page_ref_set event. */
+unsigned long native_events;
 
 unsigned long vmemmap_base = NATIVE_VMEMMAP;
 unsigned long __highest_present_section_nr = NATIVE_SECTIONS - 1;
@@ -69,4 +74,21 @@ void native_init(const struct native_case *c)
 unsigned long native_page_size(void)
 {
 	return sizeof(struct page);
+}
+
+#ifdef CONFIG_DEBUG_PAGE_REF
+struct tracepoint __tracepoint_page_ref_set;
+
+void __page_ref_set(struct page *page, int v)
+{
+	native_events++;
+}
+#endif
+
+/* Have the page_ref_set event active; comes before the branches are patched. */
+void native_trace(void)
+{
+#ifdef CONFIG_DEBUG_PAGE_REF
+	__tracepoint_page_ref_set.key.key.enabled.counter = 1;
+#endif
 }

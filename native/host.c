@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The plain half of a host program. Takes commands on standard input, a line
+ * The plain half of the host program. VARIANT is base or patched: the objects
+ * of both trees are in it, and write the very same memory. Takes commands on standard input, a line
  * each, and answers each with one line:
  *
  *   map FIRST_PFN PAGES FD   the memory map of PAGES pages: shared memory FD,
@@ -8,9 +9,10 @@
  *                            is touched. Answers the bytes in huge pages.
  *   poison BYTE FIRST_PFN PAGES
  *                            fills a part of the map. Answers ok.
- *   mode NAME                memmap_init=NAME. Answers ok.
- *   init START NR TYPE ORDER ALTMAP RESERVE FREE NID EARLY
- *                            memmap_init_zone_device(). Answers nanoseconds.
+ *   mode NAME                memmap_init=NAME in the patched one. Answers ok.
+ *   init VARIANT START NR TYPE ORDER ALTMAP RESERVE FREE NID EARLY
+ *                            memmap_init_zone_device(). Answers nanoseconds
+ *                            and the number of page_ref_set events.
  *   blocks                   the pageblocks set up by the last init, as
  *                            pfn:migratetype:isolate.
  *   limits                   the fill loops that this CPU has.
@@ -30,23 +32,11 @@
 #include <unistd.h>
 
 #include "host.h"
-#include "native.h"
 
-/* From the kernel half. */
-void k_native_patch(const struct native_tables *t);
-void k_native_init(const struct native_case *c);
-unsigned long k_native_page_size(void);
-int k_memmap_init_mode_set(const char *name);
 int64_t k_ktime_get(void);
 
-/* From the link. */
-extern const char *const trap_names[];
-extern const size_t trap_count;
+/* From the linker. */
 extern char __executable_start[], etext[];
-extern char __start_k_alt[] __attribute__((weak)), __stop_k_alt[] __attribute__((weak));
-extern char __start_k_jump[] __attribute__((weak)), __stop_k_jump[] __attribute__((weak));
-extern unsigned long __start___mcount_loc[] __attribute__((weak));
-extern unsigned long __stop___mcount_loc[] __attribute__((weak));
 
 unsigned long host_page_size;
 
@@ -54,6 +44,15 @@ static struct {
 	unsigned long first_pfn, pages;
 	char *base;
 } window;
+
+static const struct variant *find_variant(const char *name)
+{
+	const struct variant *v = variants;
+
+	while (v->name && strcmp(v->name, name))
+		v++;
+	return v->name ? v : NULL;
+}
 
 static char *page_at(unsigned long pfn)
 {
@@ -112,35 +111,46 @@ static void catch_faults(void)
 	map_fixed(NATIVE_TRAPS, (trap_count + 1) * NATIVE_TRAP_SIZE, PROT_NONE);
 }
 
-/* The addresses of the return sites, one a line, as the link left them. */
-static void patch(const char *sites)
+/*
+ * Patch the code of every variant; @sites holds its name and an address for
+ * each return site, one a line, as the link left them.
+ */
+static void patch(const char *sites, enum native_returns returns, int trace)
 {
-	struct native_tables t = {
-		.alt = __start_k_alt, .alt_end = __stop_k_alt,
-		.jump = __start_k_jump, .jump_end = __stop_k_jump,
-		.mcount = __start___mcount_loc, .mcount_end = __stop___mcount_loc,
-	};
+	struct site { char variant[16]; unsigned long address; };
 	const unsigned long text = (unsigned long)__executable_start & ~4095UL;
 	const size_t size = (unsigned long)etext - text;
-	size_t max = 4096, nr = 0;
-	unsigned long *ret = malloc(max * sizeof(*ret));
+	enum { MAX = 4096 };
+	static struct site site[MAX];
+	static unsigned long ret[MAX];
+	struct native_tables t;
+	size_t nr = 0, mine;
 	FILE *f = fopen(sites, "r");
 
-	if (!f || !ret)
+	if (!f)
 		host_die("cannot read the return sites");
-	while (nr < max && fscanf(f, "%lx", &ret[nr]) == 1)
+	while (nr < MAX && fscanf(f, "%15s %lx", site[nr].variant, &site[nr].address) == 2)
 		nr++;
-	if (nr == max)
+	if (nr == MAX)
 		host_die("too many return sites");
 	fclose(f);
-	t.ret = ret;
-	t.ret_end = ret + nr;
 
 	if (mprotect((void *)text, size, PROT_READ | PROT_WRITE | PROT_EXEC))
 		host_die("this system forbids code that patches itself");
-	k_native_patch(&t);
+	for (const struct variant *v = variants; v->name; v++) {
+		mine = 0;
+		for (size_t i = 0; i < nr; i++)
+			if (!strcmp(site[i].variant, v->name))
+				ret[mine++] = site[i].address;
+		if (trace)
+			v->trace();
+		t = v->tables;
+		t.ret = ret;
+		t.ret_end = ret + mine;
+		t.returns = returns;
+		v->patch(&t);
+	}
 	mprotect((void *)text, size, PROT_READ | PROT_EXEC);
-	free(ret);
 }
 
 static unsigned long huge_bytes(const void *base)
@@ -210,19 +220,25 @@ static void do_poison(const char *args)
 
 static void do_init(const char *args)
 {
+	const struct variant *v = NULL;
 	struct native_case c;
-	int64_t start;
+	int64_t start, end;
+	char name[16];
 
-	if (sscanf(args, "%lu %lu %u %u %u %lu %lu %u %u", &c.start_pfn,
+	if (sscanf(args, "%15s %lu %lu %u %u %u %lu %lu %u %u", name, &c.start_pfn,
 		   &c.nr_pages, &c.type, &c.order, &c.altmap, &c.altmap_reserve,
-		   &c.altmap_free, &c.nid, &c.early) != 9) {
+		   &c.altmap_free, &c.nid, &c.early) == 10)
+		v = find_variant(name);
+	if (!v) {
 		printf("error usage\n");
 		return;
 	}
 	block_log.nr = 0;
+	*v->events = 0;
 	start = k_ktime_get();
-	k_native_init(&c);
-	printf("%ld\n", (long)(k_ktime_get() - start));
+	v->init(&c);
+	end = k_ktime_get();
+	printf("%ld %lu\n", (long)(end - start), *v->events);
 }
 
 static void do_blocks(void)
@@ -274,20 +290,30 @@ static void do_limit(const char *args)
 
 static void do_mode(const char *name)
 {
-	printf(k_memmap_init_mode_set(name) ? "error no such mode\n" : "ok\n");
+	const struct variant *v = find_variant("patched");
+
+	printf(v->mode_set(name) ? "error no such mode\n" : "ok\n");
 }
 
 int main(int argc, char **argv)
 {
+	static const char *const returns_names[] = {
+		[NATIVE_RET_PLAIN] = "plain",
+		[NATIVE_RET_SAFE] = "safe",
+		[NATIVE_RET_UNTRAINED] = "untrained",
+	};
 	static struct block blocks[1 << 20];
+	int returns = NATIVE_RET_UNTRAINED;
 	char line[256], *args;
 
-	if (argc != 2)
-		host_die("usage: PROGRAM SITES < COMMANDS");
+	while (argc > 2 && returns >= 0 && strcmp(argv[2], returns_names[returns]))
+		returns--;
+	if (argc < 3 || returns < 0 || (argc > 3 && strcmp(argv[3], "page_ref_set")))
+		host_die("usage: host SITES plain|safe|untrained [page_ref_set]");
 	catch_faults();
 	map_fixed(NATIVE_PGMAP, NATIVE_PGMAP_SIZE, PROT_READ | PROT_WRITE);
-	patch(argv[1]);
-	host_page_size = k_native_page_size();
+	patch(argv[1], returns, argc > 3);
+	host_page_size = variants->page_size();
 	block_log.entry = blocks;
 	block_log.max = sizeof(blocks) / sizeof(*blocks);
 

@@ -4,6 +4,8 @@
 
 #include <stddef.h>
 
+#include "native.h"
+
 /* One init_pageblock_migratetype(). */
 struct block {
 	unsigned long pfn;
@@ -19,6 +21,23 @@ struct block_log {
 
 extern struct block_log block_log;
 extern unsigned long host_page_size;
+
+/* The kernel code of one tree. Its symbols have a prefix in the program. */
+struct variant {
+	const char *name;
+	struct native_tables tables;
+	void (*patch)(const struct native_tables *t);
+	void (*trace)(void);
+	void (*init)(const struct native_case *c);
+	int (*mode_set)(const char *name);	/* none in an unpatched tree */
+	unsigned long (*page_size)(void);
+	unsigned long *events;
+};
+
+/* From the link. */
+extern const struct variant variants[];
+extern const char *const trap_names[];
+extern const size_t trap_count;
 
 void host_die(const char *why) __attribute__((noreturn));
 

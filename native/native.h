@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the two halves of a host program say to each other: the glue, which is
- * compiled as kernel code, and the rest, which is plain C. Kernel symbols carry
- * the prefix k_ once they are linked, so that none meets one of the C library.
+ * What the halves of the host program say to each other: the glue, compiled as
+ * kernel code once for each tree, and the rest, which is plain C.
  */
 #ifndef PAGEMINT_NATIVE_H
 #define PAGEMINT_NATIVE_H
 
 /* pfn_to_page(0), aligned for the largest compound that there is. */
 #define NATIVE_VMEMMAP		(1UL << 44)
-/* The dev_pagemap's address enters every page: the same in each program. */
+/* The dev_pagemap: its address enters every page. */
 #define NATIVE_PGMAP		0x50000000UL
 #define NATIVE_PGMAP_SIZE	4096UL
 /* Symbols without a stand-in: each a page that cannot be touched. */
@@ -29,12 +28,20 @@ struct native_case {
 	unsigned int early;		/* the sections were there at boot */
 };
 
+/* What a kernel turns its returns into when it boots, for the CPU it finds. */
+enum native_returns {
+	NATIVE_RET_PLAIN,	/* ret */
+	NATIVE_RET_SAFE,	/* AMD Zen 1 to 4, and guests that look like it */
+	NATIVE_RET_UNTRAINED,	/* the same CPUs, before there was the above */
+};
+
 /* Tables that the kernel applies when it boots. */
 struct native_tables {
 	void *alt, *alt_end;
 	void *jump, *jump_end;
 	unsigned long *mcount, *mcount_end;
 	unsigned long *ret, *ret_end;
+	enum native_returns returns;
 };
 
 #endif

@@ -8,6 +8,7 @@
 
 #include <asm/alternative.h>
 #include <asm/cpufeature.h>
+#include <asm/nospec-branch.h>
 #include <asm/processor.h>
 #include <asm/text-patching.h>
 
@@ -118,13 +119,43 @@ static void patch_jump(const struct jump_entry *e)
 		native_fail("a branch to be turned on", (unsigned long)code);
 }
 
+/* Where returns go, or NULL where they stay what they are. */
+static const u8 *return_thunk(enum native_returns returns)
+{
+	u32 eax = 1, ebx, ecx, edx;
+
+	asm volatile("cpuid" : "+a" (eax), "=b" (ebx), "=c" (ecx), "=d" (edx));
+	/* Family 0x19 has a thunk of its own. */
+	if (returns == NATIVE_RET_SAFE && IS_ENABLED(CONFIG_MITIGATION_SRSO))
+		return ((eax >> 8) & 0xf) + ((eax >> 20) & 0xff) == 0x19 ?
+		       (u8 *)srso_alias_return_thunk : (u8 *)srso_return_thunk;
+	if (returns == NATIVE_RET_UNTRAINED && IS_ENABLED(CONFIG_MITIGATION_UNRET_ENTRY))
+		return (u8 *)retbleed_return_thunk;
+	if (returns != NATIVE_RET_PLAIN)
+		native_fail("the mitigation of returns", returns);
+	return NULL;
+}
+
+static void patch_return(u8 *site, const u8 *thunk)
+{
+	static const u8 ret[] = { 0xc3, 0xcc, 0xcc, 0xcc, 0xcc };
+	s32 disp = thunk - (site + 5);
+
+	if (*site != 0xe9)
+		native_fail("a return that is no jump", (unsigned long)site);
+	if (thunk)
+		put(site + 1, (u8 *)&disp, sizeof(disp));
+	else
+		put(site, ret, sizeof(ret));
+}
+
 /**
  * native_patch - do to the linked kernel code what boot does
  * @t: where the tables are; the code is writable for now
  */
 void native_patch(const struct native_tables *t)
 {
-	static const u8 ret[] = { 0xc3, 0xcc, 0xcc, 0xcc, 0xcc };
+	const u8 *thunk = return_thunk(t->returns);
 	const struct jump_entry *jump;
 	const struct alt_instr *alt;
 	const unsigned long *site;
@@ -137,9 +168,6 @@ void native_patch(const struct native_tables *t)
 	for (site = t->mcount; site < t->mcount_end; site++)
 		if (*(u8 *)*site == 0xe8)
 			put_nops((u8 *)*site, 5);
-	for (site = t->ret; site < t->ret_end; site++) {
-		if (*(u8 *)*site != 0xe9)
-			native_fail("a return that is no jump", *site);
-		put((u8 *)*site, ret, sizeof(ret));
-	}
+	for (site = t->ret; site < t->ret_end; site++)
+		patch_return((u8 *)*site, thunk);
 }

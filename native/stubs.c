@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Stand-ins for the rest of the kernel, by how far they are from it. What has
- * none here is a trap that says its name.
+ * Stand-ins for the rest of the kernel, by how far they are from it; k_NAME is
+ * the one for NAME in each tree. What has none is a trap that says its name.
  */
 #define _GNU_SOURCE
 #include <stdint.h>
@@ -11,13 +11,11 @@
 #include <sys/mman.h>
 #include <time.h>
 
-#include "native.h"
 #include "host.h"
 
 /* Nothing to do, here as there. */
 
 asm(".globl k___fentry__\n k___fentry__: ret\n"
-    ".globl k___x86_return_thunk\n k___x86_return_thunk: ret\n"
     ".globl k___SCT__cond_resched\n k___SCT__cond_resched: xor %eax, %eax\n ret\n");
 
 unsigned long k___ref_stack_chk_guard = 0x5bd1e995;

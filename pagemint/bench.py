@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`pagemint bench`: the memory map's bring-up, before and after, natively on this machine."""
+
+import argparse
+import datetime
+import json
+import os
+import platform
+import sys
+import tempfile
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from pagemint import __version__, build, cache, native, returns, series, source
+from pagemint.errors import Failure
+from pagemint.measure import (
+    FIRST_PFN,
+    PAGE,
+    STRUCT_PAGE,
+    WORKLOADS,
+    Limit,
+    Row,
+    Workload,
+    measure,
+)
+from pagemint.progress import bar, note, step
+from pagemint.sizes import format_size, parse_size
+
+SCHEMA = "pagemint/1"
+"""The format of a result."""
+
+_SMALLEST = 2 << 20  # bytes: one compound
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `pagemint bench`."""
+    tree = parser.add_mutually_exclusive_group()
+    tree.add_argument("--kernel", default="7.3", metavar="LINE", help="kernel line (7.3)")
+    tree.add_argument("--ksrc", type=Path, metavar="DIR", help="a kernel tree of your own")
+    parser.add_argument(
+        "--size", default="100GB", metavar="SIZE,...", help="size of the device (100GB)"
+    )
+    parser.add_argument(
+        "--workload",
+        default=",".join(WORKLOADS),
+        metavar="W,...",
+        help=f"what to time (all of {', '.join(WORKLOADS)})",
+    )
+    parser.add_argument("--runs", type=int, default=10, metavar="N", help="runs of each (10)")
+    parser.add_argument(
+        "--json", metavar="FILE", help="write the result there; - for standard output"
+    )
+
+
+def main(args: argparse.Namespace) -> int:
+    """Run `pagemint bench`."""
+    workloads = _workloads(args.workload)
+    sizes = [_checked_size(text) for text in args.size.split(",")]
+    if args.runs < 1:
+        raise Failure(f"--runs {args.runs} is too few", "give 1 or more")
+    _check_machine(max(sizes))
+    found = source.from_tree(args.ksrc) if args.ksrc else _known(args.kernel)
+    _check_writable(args.json)
+
+    pair = build.trees(found)
+    program = native.link(pair, build.DEBIAN)
+    rows: list[Row] = []
+    limits: list[Limit] = []
+    # What a kernel does on this machine, and what it does where returns need no mitigation.
+    machine = returns.of_this_machine()
+    for condition in dict.fromkeys((machine, returns.PLAIN)):
+        with native.Host(program, condition) as host:
+            for size in sizes:
+                pages = size // PAGE
+                with step(f"touching {format_size(pages * STRUCT_PAGE)} of memory map"):
+                    huge = int(host.ask("map", FIRST_PFN, pages, -1))
+                if huge < pages * STRUCT_PAGE * 0.9:
+                    note("pagemint: few huge pages, unlike in a kernel; see 'pagemint doctor'")
+                what = f"timing a device of {format_size(size)}, {returns.NAMES[condition]}"
+                with bar(what, args.runs + 1) as done:
+                    more, limit = measure(host, size, workloads, args.runs, done)
+                rows += more
+                limits.append(limit)
+
+    result = {
+        "schema": SCHEMA,
+        "host": _host(huge),
+        "kernel": {
+            "version": found.version,
+            "source": pair[0].key,
+            "config": f"{build.DEBIAN.name} ({cache.digest(source.config_for(found.line))})",
+            "series": cache.digest(series.KERNEL),
+            "returns": machine,
+        },
+        "limit": {
+            "fill_bytes_per_s": limits[-1].bytes_per_s,
+            "copy_bytes_per_s": None,
+            "fill_loops": [asdict(limit) for limit in limits],
+        },
+        "rows": [asdict(row) for row in rows],
+    }
+    text = json.dumps(result, indent=1) + "\n"
+    _print_tables(rows, limits, machine, Console(stderr=args.json == "-"))
+    if args.json == "-":
+        sys.stdout.write(text)
+    elif args.json:
+        _write(Path(args.json), text)
+    return 0
+
+
+def _workloads(names: str) -> list[Workload]:
+    unknown = [name for name in names.split(",") if name not in WORKLOADS]
+    if unknown:
+        raise Failure(f"there is no workload {unknown[0]!r}", f"choose from {', '.join(WORKLOADS)}")
+    return [WORKLOADS[name] for name in dict.fromkeys(names.split(","))]
+
+
+def _checked_size(text: str) -> int:
+    size = parse_size(text)
+    if size < _SMALLEST:
+        raise Failure(f"a device of {text} is too small", "give at least 2MiB")
+    return size
+
+
+def _known(line: str) -> source.Source:
+    if line not in series.lines():
+        raise Failure(
+            f"the series has no edits for Linux {line!r}",
+            f"choose one of {', '.join(series.lines())}, or give a tree with --ksrc DIR",
+        )
+    return source.get(line)
+
+
+def _check_machine(size: int) -> None:
+    if platform.machine() != "x86_64":
+        raise Failure(f"this machine is {platform.machine()}", "run this on x86-64")
+    needed = size // PAGE * STRUCT_PAGE
+    free = _memory()["MemAvailable"]
+    if needed > free * 0.95:
+        raise Failure(
+            f"the memory map of {format_size(size)} takes {format_size(needed)}, "
+            f"and {format_size(free)} of memory are free",
+            f"give --size {int(free * 0.9) * PAGE // STRUCT_PAGE // 10**9}GB or less",
+        )
+
+
+def _check_writable(file: str | None) -> None:
+    if not file or file == "-":
+        return
+    try:
+        Path(file).parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=Path(file).parent):
+            pass
+    except OSError as error:
+        raise Failure(
+            f"cannot write {file}: {error.strerror}", "name another file with --json"
+        ) from error
+
+
+def _write(file: Path, text: str) -> None:
+    """Write a file that is there whole or not at all."""
+    part = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        part.write_text(text)
+        part.replace(file)
+    finally:
+        part.unlink(missing_ok=True)
+    note(f"the result is in {file}")
+
+
+def _memory() -> dict[str, int]:
+    """Return /proc/meminfo in bytes."""
+    fields = (line.split() for line in Path("/proc/meminfo").read_text().splitlines())
+    return {name.rstrip(":"): int(value) * 1024 for name, value, *_ in fields}
+
+
+def _host(huge: int) -> dict[str, Any]:
+    cpu = {
+        key.strip(): value.strip()
+        for line in Path("/proc/cpuinfo").read_text().splitlines()
+        for key, _, value in [line.partition(":")]
+    }
+    return {
+        "cpu": cpu.get("model name", "unknown"),
+        "family_model_stepping": [
+            int(cpu.get(key, 0)) for key in ("cpu family", "model", "stepping")
+        ],
+        "virtual": "hypervisor" in cpu.get("flags", "").split(),
+        "cpus": os.cpu_count(),
+        "memory_bytes": _memory()["MemTotal"],
+        "huge_bytes": huge,
+        "load_average": os.getloadavg()[0],
+        "kernel": platform.release(),
+        "compiler": build.compiler(),
+        "pagemint": __version__,
+        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+    }
+
+
+def _print_tables(rows: list[Row], limits: list[Limit], machine: str, console: Console) -> None:
+    for limit in limits:
+        mine = [
+            row
+            for row in rows
+            if (row.returns, row.device_bytes) == (limit.returns, limit.device_bytes)
+        ]
+        here = " as this machine's kernel has them" if limit.returns == machine else ""
+        table = Table(
+            title=f"Memory map of a {format_size(limit.device_bytes)} device, "
+            f"{returns.NAMES[limit.returns]}{here}",
+            caption=f"fill limit: {limit.bytes_per_s / 1e9:.1f} GB/s ({limit.loop}); "
+            f"medians of {len(limit.runs_ms)} runs, ratios in pairs",
+        )
+        table.add_column("workload")
+        table.add_column("variant")
+        for name in ("ms", "min", "max", "ns/page", "speed-up", "of the limit"):
+            table.add_column(name, justify="right")
+        for number, row in enumerate(mine):
+            table.add_row(
+                row.workload,
+                row.variant,
+                f"{row.median_ms:.2f}",
+                f"{min(row.runs_ms):.2f}",
+                f"{max(row.runs_ms):.2f}",
+                f"{row.ns_per_page:.2f}",
+                f"{row.speedup:.2f}x",
+                f"{row.limit_ratio:.2f}",
+                end_section=number + 1 == len(mine) or mine[number + 1].variant == "base",
+            )
+        console.print(table)

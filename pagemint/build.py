@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Kernel objects, compiled by the kernel's own build from the base and the patched tree."""
+
+import os
+import re
+import shutil
+from dataclasses import dataclass
+from functools import cache as once
+from pathlib import Path
+
+from pagemint import cache, series
+from pagemint.errors import Failure
+from pagemint.progress import step
+from pagemint.run import run
+from pagemint.source import Source, config_for
+
+_TREE_ROOM = 2_000_000_000  # bytes: a kernel tree
+_OBJECTS = ("mm/mm_init.o", "arch/x86/lib/retpoline.o")  # of either tree
+_BUILD_ROOM = 300_000_000  # bytes: a build directory with a few objects
+
+
+@dataclass(frozen=True)
+class Config:
+    """A kernel configuration.
+
+    Attributes:
+        name: what results call it.
+        options: lines to put on top of Debian's configuration.
+    """
+
+    name: str
+    options: tuple[str, ...] = ()
+
+
+DEBIAN = Config("debian")
+"""What people run."""
+
+NO_MASK = Config(
+    "debian, no HVO, page_ref events",
+    ("# CONFIG_HUGETLB_PAGE_OPTIMIZE_VMEMMAP is not set", "CONFIG_DEBUG_PAGE_REF=y"),
+)
+"""Tails point to their head instead of holding a mask, and page_ref_set can be traced."""
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A kernel tree to build from.
+
+    Attributes:
+        variant: base or patched.
+        path: the directory, which stays as it is.
+        key: names its contents.
+        line: the kernel line it is of.
+        objects: what is built from it.
+    """
+
+    variant: str
+    path: Path
+    key: str
+    line: str
+    objects: tuple[str, ...]
+
+
+def trees(found: Source) -> tuple[Tree, Tree]:
+    """Return the base tree of a source and the patched one, made if they are not in the cache.
+
+    Raises:
+        Failure: an edit of the series does not apply, or there is no room.
+    """
+    if found.package_version:
+        path, key = found.tree, found.package_version
+    else:
+        key = f"own-{_listing(found.tree)}"
+        path = cache.entry("trees", key, lambda work: _copy_own(found, work)) / "linux"
+    base = Tree("base", path, key, found.line, _OBJECTS)
+
+    def make(work: Path) -> None:
+        cache.need_space(work, _TREE_ROOM, "a patched kernel tree")
+        with step(f"applying the series to Linux {found.version}"):
+            # The two trees share the files that are alike.
+            run(["cp", "-al", path, work / "linux"], what="copying the kernel tree")
+            series.patch(work / "linux", found.line)
+
+    patched_key = cache.digest(key, series.KERNEL)
+    objects = (*_OBJECTS, "mm/memmap_template.o", "arch/x86/lib/usercopy_64.o")
+    patched = cache.entry("trees", patched_key, make) / "linux"
+    return base, Tree("patched", patched, patched_key, found.line, objects)
+
+
+def build(tree: Tree, config: Config, given: Path | None = None) -> Path:
+    """Return a build directory of `tree` with its objects in it, made if it is not in the cache.
+
+    Args:
+        tree: what to build.
+        config: which configuration.
+        given: a file to take instead of Debian's configuration for the line.
+
+    Raises:
+        Failure: the build fails, or the configuration loses an option.
+    """
+    base = given or config_for(tree.line)
+    key = cache.digest(tree.key, str(tree.path), base, "\n".join(config.options), compiler())
+
+    def make(work: Path) -> None:
+        cache.need_space(work, _BUILD_ROOM, "a kernel build")
+        options = "".join(f"{option}\n" for option in config.options)
+        (work / ".config").write_text(base.read_text() + options)
+        with step(f"configuring the {tree.variant} tree ({config.name})"):
+            _make(tree, work, "olddefconfig")
+            _check(config, work / ".config")
+            _make(tree, work, "prepare")
+        with step(f"compiling {len(tree.objects)} objects of the {tree.variant} tree"):
+            # One after the other: kbuild reaches arch/x86/lib by two ways, which would race.
+            for one in tree.objects:
+                _make(tree, work, one, jobs=1)
+
+    return cache.entry("builds", key, make, in_place=True)
+
+
+def compile_glue(tree: Tree, built: Path, sources: list[Path], scratch: Path) -> list[Path]:
+    """Compile C files as kernel code of `tree`, with the flags that its modules have.
+
+    Args:
+        tree: whose headers they see.
+        built: its build directory.
+        sources: the C files, and the headers that they include.
+        scratch: an empty directory to do it in.
+
+    Returns:
+        an object for each C file.
+    """
+    for one in sources:
+        shutil.copyfile(one, scratch / one.name)
+    names = [one.with_suffix(".o").name for one in sources if one.suffix == ".c"]
+    (scratch / "Kbuild").write_text(f"obj-m := {' '.join(names)}\n")
+    for name in names:
+        _make(tree, built, f"M={scratch}", name, jobs=1)
+    return [scratch / name for name in names]
+
+
+@once
+def compiler() -> str:
+    """Return the version line of the compiler that builds everything."""
+    return run(["gcc", "--version"], what="asking gcc for its version").splitlines()[0]
+
+
+def _make(tree: Tree, build_dir: Path, *targets: str, jobs: int | None = None) -> None:
+    name = re.sub(r"\W+", "_", targets[-1])
+    what = f"make {targets[-1]} in the {tree.variant} tree"
+    argv = ["make", "-s", f"-j{jobs or os.cpu_count() or 1}", f"O={build_dir}", *targets]
+    # Nothing that the caller's own make, or its settings, says is for the kernel's.
+    env = {
+        key: value
+        for key, value in os.environ.items()
+        if key not in {"MAKEFLAGS", "MFLAGS", "MAKELEVEL", "ARCH", "CROSS_COMPILE", "KBUILD_OUTPUT"}
+    }
+    run(argv, cwd=tree.path, env=env, log=build_dir / f"{name}.log", what=what)
+
+
+def _check(config: Config, file: Path) -> None:
+    """Refuse a configuration that lost one of its options."""
+    kept = set(file.read_text().splitlines())
+    for option in config.options:
+        # An option that is off may also not be there at all.
+        off = re.fullmatch(r"# (\w+) is not set", option)
+        lost = any(line.startswith(f"{off[1]}=") for line in kept) if off else option not in kept
+        if lost:
+            raise Failure(
+                f"the configuration {config.name!r} loses {option!r} on this tree",
+                "its dependencies are not met there; use another tree",
+            )
+
+
+def _listing(tree: Path) -> str:
+    """Return a digest of the names, sizes and times of a tree's files, which is quick to make."""
+    lines = []
+    for folder, folders, names in os.walk(tree):
+        folders[:] = sorted(one for one in folders if one != ".git")
+        for name in sorted(names):
+            info = (Path(folder) / name).lstat()
+            lines.append(f"{folder}/{name} {info.st_size} {info.st_mtime_ns}")
+    return cache.digest(str(tree), "\n".join(lines))
+
+
+def _copy_own(found: Source, work: Path) -> None:
+    """Copy the user's tree without what was built in it: it may be in use, and may change."""
+    cache.need_space(work, _TREE_ROOM, "a copy of the kernel tree")
+    with step(f"copying {found.tree}"):
+        argv = ["cp", "-a", "--reflink=auto", str(found.tree), str(work / "linux")]
+        run(argv, what=f"copying {found.tree}")
+        shutil.rmtree(work / "linux/.git", ignore_errors=True)
+        (work / "linux/.git").unlink(missing_ok=True)
+        run(["make", "-s", "mrproper"], cwd=work / "linux", what="cleaning the copy")

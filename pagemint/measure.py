@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Timed runs: base, every mode and the fill limit in turn, over the same memory."""
+
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from pagemint.native import Host
+
+PAGE = 4096
+"""Bytes that one struct page stands for."""
+
+STRUCT_PAGE = 64
+"""Bytes of a struct page in every configuration that is timed."""
+
+FIRST_PFN = 1 << 20
+"""Where the device begins: at 4 GiB, aligned for every compound."""
+
+MODES = ("slow", "template", "streaming", "fill")
+"""What memmap_init= takes."""
+
+
+@dataclass(frozen=True)
+class Workload:
+    """What memmap_init_zone_device() is called with.
+
+    Attributes:
+        name: what results call it.
+        type: its enum memory_type.
+        order: of its compounds.
+        altmap: whether the memory map lies on the device, and so is not deduplicated.
+    """
+
+    name: str
+    type: int
+    order: int
+    altmap: bool
+
+    def pages(self, device: int) -> int:
+        """Return how many struct pages a device of `device` bytes has: whole compounds only."""
+        return device // PAGE >> self.order << self.order
+
+
+WORKLOADS = {
+    one.name: one
+    for one in (
+        Workload("fsdax", 3, 0, False),
+        Workload("devdax", 4, 9, True),
+        Workload("private", 1, 0, False),
+    )
+}
+"""The workloads by name; devdax is 2 MiB compounds."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """The runs of one variant at one workload and size; a field is what the result format says.
+
+    Attributes:
+        workload: its name.
+        variant: base, or a mode of the patched tree.
+        returns: how the kernel code returned from functions, a key of returns.NAMES.
+        threads: how many of them shared the work.
+        device_bytes: size of the device.
+        pages: struct pages written.
+        runs_ms: each run, in the order they were made.
+        median_ms: the median of them.
+        ns_per_page: that, for each struct page.
+        speedup: base over this, the median over the pairs of the same round.
+        limit_ratio: the time at the fill limit over this, likewise; 1 is the limit.
+    """
+
+    workload: str
+    variant: str
+    returns: str
+    threads: int
+    device_bytes: int
+    pages: int
+    runs_ms: list[float]
+    median_ms: float
+    ns_per_page: float
+    speedup: float
+    limit_ratio: float
+
+
+@dataclass(frozen=True)
+class Limit:
+    """The best of the plain streaming-fill loops.
+
+    Attributes:
+        loop: its name.
+        returns: that of the rows beside which it was timed.
+        device_bytes: the size of the device whose memory map it filled.
+        runs_ms: each run.
+        bytes_per_s: its median.
+    """
+
+    loop: str
+    returns: str
+    device_bytes: int
+    runs_ms: list[float]
+    bytes_per_s: float
+
+
+def measure(
+    host: Host,
+    device: int,
+    workloads: Sequence[Workload],
+    runs: int,
+    done: Callable[[float], None],
+) -> tuple[list[Row], Limit]:
+    """Time every variant of the workloads, and the fill limit, in rounds.
+
+    Args:
+        host: its map is at least that of the device.
+        device: size in bytes.
+        workloads: which ones.
+        runs: how many rounds count; one more comes first and does not.
+        done: is told of each round.
+    """
+    loops = host.ask("limits").split()
+    whole = device // PAGE
+    takes: dict[tuple[str, str], list[float]] = {}
+    tasks = [(one.name, variant) for one in workloads for variant in ("base", *MODES)]
+    tasks += [("limit", loop) for loop in loops]
+    for number in range(runs + 1):
+        # No variant always follows the same other one, whose dirty lines it pays for.
+        shift = number % len(tasks)
+        for name, variant in tasks[shift:] + tasks[:shift]:
+            if name == "limit":
+                taken = int(host.ask("limit", variant, whole))
+            else:
+                taken = run_once(host, WORKLOADS[name], variant, device)
+            if number:
+                takes.setdefault((name, variant), []).append(taken / 1e6)
+        done(1)
+
+    best = min(loops, key=lambda loop: statistics.median(takes["limit", loop]))
+    at_limit = takes["limit", best]
+    size = whole * STRUCT_PAGE
+    limit = Limit(best, host.returns, device, at_limit, size / statistics.median(at_limit) * 1e3)
+    rows = []
+    for one in workloads:
+        pages = one.pages(device)
+        for variant in ("base", *MODES):
+            mine = takes[one.name, variant]
+            median = statistics.median(mine)
+            rows.append(
+                Row(
+                    workload=one.name,
+                    variant=variant,
+                    returns=host.returns,
+                    threads=1,
+                    device_bytes=device,
+                    pages=pages,
+                    runs_ms=mine,
+                    median_ms=median,
+                    ns_per_page=median * 1e6 / pages,
+                    speedup=paired(takes[one.name, "base"], mine),
+                    limit_ratio=paired(at_limit, mine) * pages / whole,
+                )
+            )
+    return rows, limit
+
+
+def run_once(host: Host, workload: Workload, variant: str, device: int) -> int:
+    """Initialise the whole memory map of a device once and return the nanoseconds it took."""
+    if variant != "base":
+        host.ask("mode", variant)
+    tree = "base" if variant == "base" else "patched"
+    pages = workload.pages(device)
+    altmap = (int(workload.altmap), 0, 0)
+    case = (FIRST_PFN, pages, workload.type, workload.order, *altmap, 0, 0)
+    return int(host.ask("init", tree, *case).split()[0])
+
+
+def paired(over: Sequence[float], under: Sequence[float]) -> float:
+    """Return the median of the ratios of two series whose members were timed side by side."""
+    return statistics.median(a / b for a, b in zip(over, under, strict=True))

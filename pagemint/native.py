@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The native host: the objects of both trees linked into one program, which runs here and now."""
+
+import re
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from pagemint import build, cache
+from pagemint.build import Config, Tree
+from pagemint.errors import Failure
+from pagemint.progress import step
+from pagemint.run import run
+
+NATIVE = Path(__file__).resolve().parent.parent / "native"
+"""The host's own C."""
+
+_GLUE = ("glue.c", "patch.c", "native.h")
+_PLAIN = ("host.c", "stubs.c", "limit.c")
+_CFLAGS = ("-O2", "-Wall", "-Wextra", "-Werror", "-fno-pie")
+_TRAPS = 0x60000000  # NATIVE_TRAPS of native.h
+_TRAP_SIZE = 4096  # NATIVE_TRAP_SIZE
+_TABLES = {".altinstructions": "alt", "__jump_table": "jump", "__mcount_loc": "mcount"}
+
+
+@dataclass(frozen=True)
+class Program:
+    """A linked host.
+
+    Attributes:
+        path: the program.
+        sites: the file that names the return sites to patch.
+    """
+
+    path: Path
+    sites: Path
+
+
+def link(pair: tuple[Tree, Tree], config: Config, given: Path | None = None) -> Program:
+    """Return the host of the two trees, built if it is not in the cache.
+
+    Each tree's symbols get a prefix of their own, so that the two do not meet, nor the C
+    library. A symbol that nothing defines becomes an address that cannot be touched.
+
+    Args:
+        pair: the base tree and the patched one.
+        config: which configuration both are built with.
+        given: a file to take instead of Debian's configuration.
+    """
+    built = [build.build(tree, config, given) for tree in pair]
+    ours = [NATIVE / name for name in (*_GLUE, *_PLAIN, "host.h")]
+    key = cache.digest(*(str(one) for one in built), *ours, build.compiler())
+
+    def make(work: Path) -> None:
+        with step(f"linking the host ({config.name})"):
+            _link(pair, built, work)
+
+    done = cache.entry("native", key, make)
+    return Program(done / "host", done / "sites")
+
+
+class Host:
+    """A running host. Use it in a `with` statement, which ends the program.
+
+    Attributes:
+        returns: what returns are patched to.
+
+    Raises:
+        Failure: the program cannot be started, or answers a command with an error.
+    """
+
+    def __init__(
+        self, program: Program, returns: str, *, trace: bool = False, memory: int = -1
+    ) -> None:
+        """Start `program`.
+
+        Args:
+            program: what to start.
+            returns: what returns are patched to: plain, safe or untrained.
+            trace: have the page_ref_set event active.
+            memory: a file descriptor that the program is to inherit, or -1.
+        """
+        self.returns = returns
+        argv: list[str | Path] = [program.path, program.sites, returns]
+        self._child: subprocess.Popen[str] = subprocess.Popen(
+            [*argv, "page_ref_set"] if trace else argv,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            pass_fds=() if memory < 0 else (memory,),
+            start_new_session=True,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is not None:
+            self._child.kill()
+        self._child.communicate()
+
+    def ask(self, *words: object) -> str:
+        """Send a command (native/host.c lists them) and return the answer.
+
+        Raises:
+            Failure: the answer is an error, or the program is gone.
+        """
+        command = " ".join(str(word) for word in words)
+        assert self._child.stdin and self._child.stdout
+        try:
+            self._child.stdin.write(command + "\n")
+            self._child.stdin.flush()
+        except BrokenPipeError:
+            pass  # what it said last says why
+        answer: str = self._child.stdout.readline().strip()
+        if (not answer and self._child.poll() is not None) or answer.startswith("error"):
+            why = answer.removeprefix("error").strip() or f"exit {self._child.returncode}"
+            raise Failure(
+                f"the native host failed at '{command}': {why}",
+                "free memory if it ran out of it; otherwise report this line",
+            )
+        return answer
+
+
+def _link(pair: tuple[Tree, Tree], built: list[Path], work: Path) -> None:
+    plain = []
+    for name in _PLAIN:
+        target = (work / name).with_suffix(".o")
+        run(["gcc", *_CFLAGS, "-c", NATIVE / name, "-o", target], what=f"compiling {name}")
+        plain.append(target)
+    stand_ins = _symbols(work / "stubs.o", defined=True)
+    kernel = []
+    missing: list[str] = []
+    for tree, directory in zip(pair, built, strict=True):
+        one = _kernel_half(tree, directory, work)
+        kernel.append(one)
+        missing += _symbols(one, defined=False)
+
+    traps: list[str] = []
+    script: list[str] = []
+    for symbol in missing:
+        name = symbol.split("_", 1)[1]
+        if f"k_{name}" in stand_ins:
+            script.append(f"{symbol} = k_{name};")
+        else:
+            script.append(f"{symbol} = {_TRAPS + len(traps) * _TRAP_SIZE:#x};")
+            traps.append(symbol)
+    (work / "symbols.ld").write_text("\n".join(script) + "\n")
+    (work / "link.c").write_text(_tables(pair, kernel, traps))
+    argv: list[str | Path] = [
+        "gcc",
+        *_CFLAGS,
+        "-I",
+        NATIVE,
+        "-c",
+        work / "link.c",
+        "-o",
+        work / "link.o",
+    ]
+    run(argv, what="compiling the tables of the link")
+    argv = ["gcc", "-no-pie", "-Wl,--emit-relocs", "-Wl,-z,noexecstack", "-o", work / "host"]
+    argv += [*kernel, *plain, work / "link.o", work / "symbols.ld"]
+    run(argv, what="linking the host")
+    sites = _return_sites(run(["readelf", "-rW", work / "host"], what="reading relocations"))
+    if not sites:
+        raise Failure("the host has no return sites", "use the compiler that built the kernel")
+    (work / "sites").write_text("".join(f"{variant} {site:x}\n" for variant, site in sites))
+
+
+def _kernel_half(tree: Tree, directory: Path, work: Path) -> Path:
+    """Return one object with all kernel code of a tree, its symbols and tables renamed."""
+    scratch = work / tree.variant
+    scratch.mkdir()
+    glue = build.compile_glue(tree, directory, [NATIVE / name for name in _GLUE], scratch)
+    whole, renamed = scratch / "whole.o", scratch / "renamed.o"
+    objects = [*glue, *(directory / name for name in tree.objects)]
+    run(["ld", "-r", "-o", whole, *objects], what=f"joining the {tree.variant} objects")
+    argv: list[str | Path] = ["objcopy", "--strip-debug", f"--prefix-symbols={tree.variant}_"]
+    for section in (".discard*", ".export_symbol", ".modinfo", ".note.gnu.property"):
+        argv += ["-R", section]
+    for section, short in _TABLES.items():
+        flags = "alloc,load,readonly,data,contents"
+        argv += ["--rename-section", f"{section}={tree.variant}_{short},{flags}"]
+    run([*argv, whole, renamed], what=f"renaming the {tree.variant} symbols")
+    return renamed
+
+
+def _symbols(file: Path, *, defined: bool) -> list[str]:
+    which = "--defined-only" if defined else "--undefined-only"
+    listing = run(["nm", which, "--format=just-symbols", file], what=f"reading {file.name}")
+    return sorted(set(listing.split()))
+
+
+def _return_sites(relocations: str) -> list[tuple[str, int]]:
+    """Return the variant and address of each jump to the return thunk, from `readelf -rW`."""
+    found = re.findall(
+        r"^([0-9a-f]{16}) +\w+ R_X86_64_(?:PLT|PC)32 +\w+ +([a-z]+)___x86_return_thunk - 4$",
+        relocations,
+        re.MULTILINE,
+    )
+    # The relocation is behind the opcode.
+    return sorted({(variant, int(address, 16) - 1) for address, variant in found})
+
+
+def _tables(pair: tuple[Tree, Tree], kernel: list[Path], traps: list[str]) -> str:
+    """Return C with the tables that host.h declares."""
+    text = ['#include "host.h"\n']
+    rows = []
+    for tree, file in zip(pair, kernel, strict=True):
+        has_modes = f"{tree.variant}_memmap_init_mode_set" in _symbols(file, defined=True)
+        v = tree.variant
+        for short in _TABLES.values():
+            for end in ("start", "stop"):
+                text.append(f"extern char __{end}_{v}_{short}[] __attribute__((weak));")
+        text += [
+            f"void {v}_native_patch(const struct native_tables *);",
+            f"void {v}_native_trace(void);",
+            f"void {v}_native_init(const struct native_case *);",
+            f"int {v}_memmap_init_mode_set(const char *);",
+            f"unsigned long {v}_native_page_size(void);",
+            f"extern unsigned long {v}_native_events;",
+        ]
+        rows.append(
+            f'\t{{ "{v}",\n'
+            f"\t  {{ __start_{v}_alt, __stop_{v}_alt, __start_{v}_jump, __stop_{v}_jump,\n"
+            f"\t    (void *)__start_{v}_mcount, (void *)__stop_{v}_mcount }},\n"
+            f"\t  {v}_native_patch, {v}_native_trace, {v}_native_init,\n"
+            f"\t  {f'{v}_memmap_init_mode_set' if has_modes else '0'},\n"
+            f"\t  {v}_native_page_size, &{v}_native_events }},\n"
+        )
+    names = "".join(f'\t"{name}",\n' for name in traps)
+    text += [
+        f"const struct variant variants[] = {{\n{''.join(rows)}\t{{ 0 }}\n}};",
+        f"const char *const trap_names[] = {{\n{names}\t0\n}};",
+        f"const size_t trap_count = {len(traps)};\n",
+    ]
+    return "\n".join(text)

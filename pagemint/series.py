@@ -1,0 +1,298 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The patch series: puts the kernel part into a tree, as files, as a branch, or as mails."""
+
+import argparse
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from pagemint import source
+from pagemint.errors import Failure
+from pagemint.progress import note, step
+from pagemint.run import run
+
+KERNEL = Path(__file__).resolve().parent.parent / "kernel"
+"""The kernel part: new files as they stand in a tree, and under series/ the steps."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One patch of the series.
+
+    Attributes:
+        name: its folder under series/, which sorts in the order of the series.
+        message: the commit message, without a Signed-off-by.
+        files: the new files that it adds, relative to a kernel tree.
+        diff: the edits to existing files, for one kernel line.
+    """
+
+    name: str
+    message: str
+    files: tuple[str, ...]
+    diff: Path
+
+
+@dataclass(frozen=True)
+class Change:
+    """What one step does to a certain tree: the whole contents of each file it touches."""
+
+    step: Step
+    contents: dict[str, bytes]
+
+
+def lines() -> list[str]:
+    """Return the kernel lines that the series has edits for, oldest first."""
+    return sorted(
+        {path.stem for path in (KERNEL / "series").glob("*/*.diff")},
+        key=_numbers,
+    )
+
+
+def nearest_line(line: str) -> str:
+    """Return the line whose edits to try on a tree of `line`: itself, or the newest before it."""
+    known = lines()
+    before = [one for one in known if _numbers(one) <= _numbers(line)]
+    return before[-1] if before else known[0]
+
+
+def steps(line: str) -> list[Step]:
+    """Return the series for a kernel line that `lines` names."""
+    found = []
+    for folder in sorted(path for path in (KERNEL / "series").iterdir() if path.is_dir()):
+        listed = folder / "files"
+        files = tuple(listed.read_text().split()) if listed.exists() else ()
+        found.append(
+            Step(folder.name, (folder / "message").read_text(), files, folder / f"{line}.diff")
+        )
+    return found
+
+
+def plan(tree: Path, line: str) -> list[Change]:
+    """Return what each step changes in `tree`, which is only read.
+
+    Raises:
+        Failure: an edit does not apply exactly; names the step and the file.
+    """
+    changes = []
+    with tempfile.TemporaryDirectory(prefix="pagemint-") as name:
+        scratch = Path(name)
+        for one in steps(nearest_line(line)):
+            changes.append(Change(one, _apply(one, tree, scratch)))
+    return changes
+
+
+def patch(tree: Path, line: str) -> None:
+    """Put the whole series into `tree`, a plain directory of pagemint's own.
+
+    Raises:
+        Failure: an edit does not apply exactly; `tree` is as it was.
+    """
+    contents: dict[str, bytes] = {}
+    for change in plan(tree, line):
+        contents.update(change.contents)
+    for path, data in contents.items():
+        target = tree / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        # The tree shares its files with another one: replace, never write into them.
+        target.unlink(missing_ok=True)
+        target.write_bytes(data)
+
+
+def commit(tree: Path, line: str | None = None) -> str:
+    """Turn a kernel tree into a branch with one commit a step, check it out, return its name.
+
+    A directory that is no git checkout becomes one, with all its files in a first commit.
+    Until the branch is complete nothing in the tree changes.
+
+    Raises:
+        Failure: the tree has uncommitted changes, the branch is there already, git has no
+            identity for the commits, or an edit does not apply exactly.
+    """
+    found = source.from_tree(tree)
+    line = line or found.line
+    _identity(tree)
+    fresh = not (tree / ".git").exists()
+    branch = f"pagemint-{nearest_line(line)}"
+    if not fresh:
+        _check_clean(tree, branch)
+    with step(f"trying the series on Linux {found.version}"):
+        changes = plan(tree, line)
+    if fresh:
+        _make_repository(tree, f"Linux {found.version}")
+    head = _commit_all(tree, "HEAD", changes)
+    _git(tree, "update-ref", f"refs/heads/{branch}", head, "")
+    _git(tree, "checkout", "-q", branch)
+    return branch
+
+
+def mails(found: source.Source, output: Path, line: str | None = None) -> list[Path]:
+    """Write the series for a source as mails for `git am` into the directory `output`.
+
+    Raises:
+        Failure: `output` is not empty, git has no identity, or an edit does not apply exactly.
+    """
+    if output.exists() and (not output.is_dir() or any(output.iterdir())):
+        raise Failure(f"{output} is not an empty directory", "name a new one")
+    _identity(Path.cwd())
+    changes = plan(found.tree, line or found.line)
+    with tempfile.TemporaryDirectory(prefix="pagemint-") as name:
+        scratch = Path(name)
+        repository, written = scratch / "tree", scratch / "mails"
+        repository.mkdir()
+        for path in {path for change in changes for path in change.contents}:
+            if (found.tree / path).exists():
+                (repository / path).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(found.tree / path, repository / path)
+        with _same_identity(Path.cwd()):
+            _make_repository(repository, f"Linux {found.version}")
+            head = _commit_all(repository, "HEAD", changes)
+        argv = ["format-patch", "-q", "-o", str(written), f"HEAD..{head}"]
+        _git(repository, *argv)
+        output.mkdir(parents=True, exist_ok=True)
+        return [Path(shutil.move(mail, output / mail.name)) for mail in sorted(written.iterdir())]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `pagemint series`."""
+    parser.add_argument("--kernel", metavar="LINE", help="the kernel line (default: the tree's)")
+    target = parser.add_mutually_exclusive_group(required=True)
+    target.add_argument("--tree", type=Path, metavar="DIR", help="make a branch in this tree")
+    target.add_argument("--output", type=Path, metavar="DIR", help="write mails for git am")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Run `pagemint series`."""
+    if args.kernel and args.kernel not in lines():
+        raise Failure(
+            f"the series has no edits for Linux {args.kernel!r}",
+            f"choose one of: {', '.join(lines())}",
+        )
+    if args.tree:
+        branch = commit(args.tree, args.kernel)
+        note(f"{args.tree} is on the branch {branch}, {len(steps(lines()[-1]))} commits")
+        return 0
+    for mail in mails(source.get(args.kernel or lines()[-1]), args.output):
+        print(mail)
+    return 0
+
+
+def _numbers(line: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", line)]
+
+
+def _apply(one: Step, tree: Path, scratch: Path) -> dict[str, bytes]:
+    """Apply one step to the files in `scratch`, which are fetched from `tree` as they are needed.
+
+    Returns:
+        the contents of each file that the step touches, after it.
+    """
+    touched = re.findall(r"^\+\+\+ b/(\S+)$", one.diff.read_text(), re.MULTILINE)
+    for path in touched:
+        if not (scratch / path).exists():
+            if not (tree / path).is_file():
+                raise _mismatch(one, path, "it is not there")
+            (scratch / path).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(tree / path, scratch / path)
+    try:
+        # No repository above the scratch directory may have a say.
+        env = os.environ | {"GIT_CEILING_DIRECTORIES": str(scratch.parent)}
+        argv = ["git", "apply", "--whitespace=nowarn", str(one.diff)]
+        run(argv, cwd=scratch, env=env, what=f"step {one.name}")
+    except Failure as failure:
+        bad = re.search(r"patch failed: (\S+):(\d+)", failure.message + failure.remedy)
+        named = re.search(r"error: (\S+): patch does not apply", failure.message)
+        if bad or named:
+            path = bad[1] if bad else named[1] if named else ""
+            raise _mismatch(one, path, "it differs there from what the edit expects") from failure
+        raise
+    for path in one.files:
+        if (tree / path).exists():
+            raise _mismatch(one, path, "it is there already")
+        (scratch / path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(KERNEL / path, scratch / path)
+    return {path: (scratch / path).read_bytes() for path in [*touched, *one.files]}
+
+
+def _mismatch(one: Step, path: str, why: str) -> Failure:
+    return Failure(
+        f"step {one.name} does not apply to {path}: {why}",
+        f"give an unpatched tree of one of the lines {', '.join(lines())}",
+    )
+
+
+def _git(directory: Path, *argv: str, env: dict[str, str] | None = None) -> str:
+    full = os.environ | env if env else None
+    return run(["git", *argv], cwd=directory, env=full, what=f"git {argv[0]} in {directory}")
+
+
+def _identity(directory: Path) -> str:
+    """Return git's own "Name <email>" for commits made in `directory`."""
+    try:
+        ident = _git(directory, "var", "GIT_COMMITTER_IDENT")
+    except Failure as failure:
+        raise Failure(
+            "git does not know who signs the patches off",
+            "set user.name and user.email with git config",
+        ) from failure
+    return ident.rsplit(" ", 2)[0]
+
+
+@contextmanager
+def _same_identity(directory: Path) -> Iterator[None]:
+    """Have git commit as it would in `directory`, wherever it is run."""
+    name, email = _identity(directory).rsplit(" <", 1)
+    before = dict(os.environ)
+    for role in ("AUTHOR", "COMMITTER"):
+        os.environ[f"GIT_{role}_NAME"] = name
+        os.environ[f"GIT_{role}_EMAIL"] = email.rstrip(">")
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+def _check_clean(tree: Path, branch: str) -> None:
+    if _git(tree, "status", "--porcelain", "--untracked-files=no"):
+        raise Failure(f"{tree} has uncommitted changes", "commit or stash them first")
+    if _git(tree, "branch", "--list", branch):
+        raise Failure(
+            f"{tree} has a branch {branch} already", f"delete or rename it: git branch -m {branch}"
+        )
+
+
+def _make_repository(tree: Path, message: str) -> None:
+    """Make `tree` a git repository with all its files in one commit, or leave it as it was."""
+    try:
+        with step(f"committing {message} as the base"):
+            _git(tree, "init", "-q", "-b", "base")
+            _git(tree, "add", "-A")
+            _git(tree, "commit", "-q", "--no-verify", "-m", message)
+    except BaseException:
+        shutil.rmtree(tree / ".git", ignore_errors=True)
+        raise
+
+
+def _commit_all(repository: Path, base: str, changes: list[Change]) -> str:
+    """Commit each change on top of `base`, through an index of its own; return the last commit."""
+    who = _identity(repository)
+    parent = _git(repository, "rev-parse", base).strip()
+    with tempfile.TemporaryDirectory(prefix="pagemint-") as name:
+        env = {"GIT_INDEX_FILE": str(Path(name) / "index")}
+        _git(repository, "read-tree", parent, env=env)
+        for change in changes:
+            for number, (path, data) in enumerate(change.contents.items()):
+                blob = Path(name) / str(number)
+                blob.write_bytes(data)
+                argv = ("hash-object", "-w", "--no-filters", str(blob))
+                entry = f"100644,{_git(repository, *argv).strip()},{path}"
+                _git(repository, "update-index", "--add", "--cacheinfo", entry, env=env)
+            tree = _git(repository, "write-tree", env=env).strip()
+            message = f"{change.step.message}\nSigned-off-by: {who}\n"
+            parent = _git(repository, "commit-tree", tree, "-p", parent, "-m", message).strip()
+    return parent
