@@ -161,6 +161,9 @@ void native_patch(const struct native_tables *t)
 	const unsigned long *site;
 
 	identify_cpu();
+	/* First: alternatives turn the thunk of an unpatched return into a warning. */
+	for (site = t->ret; site < t->ret_end; site++)
+		patch_return((u8 *)*site, thunk);
 	for (alt = t->alt; alt < (struct alt_instr *)t->alt_end; alt++)
 		patch_alternative(alt);
 	for (jump = t->jump; jump < (struct jump_entry *)t->jump_end; jump++)
@@ -168,6 +171,4 @@ void native_patch(const struct native_tables *t)
 	for (site = t->mcount; site < t->mcount_end; site++)
 		if (*(u8 *)*site == 0xe8)
 			put_nops((u8 *)*site, 5);
-	for (site = t->ret; site < t->ret_end; site++)
-		patch_return((u8 *)*site, thunk);
 }

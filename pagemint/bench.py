@@ -215,9 +215,9 @@ def _print_tables(rows: list[Row], limits: list[Limit], machine: str, console: C
             caption=f"fill limit: {limit.bytes_per_s / 1e9:.1f} GB/s ({limit.loop}); "
             f"medians of {len(limit.runs_ms)} runs, ratios in pairs",
         )
-        table.add_column("workload")
-        table.add_column("variant")
-        for name in ("ms", "min", "max", "ns/page", "speed-up", "of the limit"):
+        table.add_column("workload", no_wrap=True)
+        table.add_column("variant", no_wrap=True)
+        for name in ("ms", "min", "max", "ns/page", "speed-up", "of limit"):
             table.add_column(name, justify="right")
         for number, row in enumerate(mine):
             table.add_row(

@@ -99,7 +99,7 @@ def build(tree: Tree, config: Config, given: Path | None = None) -> Path:
         Failure: the build fails, or the configuration loses an option.
     """
     base = given or config_for(tree.line)
-    key = cache.digest(tree.key, str(tree.path), base, "\n".join(config.options), compiler())
+    key = cache.digest(tree.key, str(tree.path), *tree.objects, base, *config.options, compiler())
 
     def make(work: Path) -> None:
         cache.need_space(work, _BUILD_ROOM, "a kernel build")

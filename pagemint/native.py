@@ -227,17 +227,22 @@ def _tables(pair: tuple[Tree, Tree], kernel: list[Path], traps: list[str]) -> st
             f"unsigned long {v}_native_page_size(void);",
             f"extern unsigned long {v}_native_events;",
         ]
+        bounds = "".join(
+            f"\t\t.{short} = (void *)__start_{v}_{short},\n"
+            f"\t\t.{short}_end = (void *)__stop_{v}_{short},\n"
+            for short in _TABLES.values()
+        )
         rows.append(
-            f'\t{{ "{v}",\n'
-            f"\t  {{ __start_{v}_alt, __stop_{v}_alt, __start_{v}_jump, __stop_{v}_jump,\n"
-            f"\t    (void *)__start_{v}_mcount, (void *)__stop_{v}_mcount }},\n"
-            f"\t  {v}_native_patch, {v}_native_trace, {v}_native_init,\n"
-            f"\t  {f'{v}_memmap_init_mode_set' if has_modes else '0'},\n"
-            f"\t  {v}_native_page_size, &{v}_native_events }},\n"
+            f'\t{{\n\t.name = "{v}",\n\t.tables = {{\n{bounds}\t}},\n'
+            f"\t.patch = {v}_native_patch,\n\t.trace = {v}_native_trace,\n"
+            f"\t.init = {v}_native_init,\n\t.page_size = {v}_native_page_size,\n"
+            f"\t.events = &{v}_native_events,\n"
+            + (f"\t.mode_set = {v}_memmap_init_mode_set,\n" if has_modes else "")
+            + "\t},\n"
         )
     names = "".join(f'\t"{name}",\n' for name in traps)
     text += [
-        f"const struct variant variants[] = {{\n{''.join(rows)}\t{{ 0 }}\n}};",
+        f"const struct variant variants[] = {{\n{''.join(rows)}\t{{ .name = 0 }}\n}};",
         f"const char *const trap_names[] = {{\n{names}\t0\n}};",
         f"const size_t trap_count = {len(traps)};\n",
     ]
