@@ -17,6 +17,7 @@
  *                            pfn:migratetype:isolate.
  *   limits                   the fill loops that this CPU has.
  *   limit NAME PAGES         runs one over the map. Answers nanoseconds.
+ *   streaming                tests the streaming stores. Answers the checks made.
  *
  * A command that fails answers "error" and why.
  */
@@ -32,11 +33,13 @@
 #include <unistd.h>
 
 #include "host.h"
+#include "streaming.h"
 
 int64_t k_ktime_get(void);
 
 /* From the linker. */
 extern char __executable_start[], etext[];
+extern const struct streaming streaming;
 
 unsigned long host_page_size;
 
@@ -288,6 +291,14 @@ static void do_limit(const char *args)
 	printf("error no such loop\n");
 }
 
+static void do_streaming(void)
+{
+	unsigned long checks = streaming_test(&streaming);
+
+	if (checks)
+		printf("%lu\n", checks);
+}
+
 static void do_mode(const char *name)
 {
 	const struct variant *v = find_variant("patched");
@@ -336,6 +347,8 @@ int main(int argc, char **argv)
 			do_limits();
 		else if (!strcmp(line, "limit") && args)
 			do_limit(args);
+		else if (!strcmp(line, "streaming"))
+			do_streaming();
 		else
 			printf("error unknown command\n");
 		fflush(stdout);

@@ -37,7 +37,7 @@ DEBIAN = Config("debian")
 
 NO_MASK = Config(
     "debian, no HVO, page_ref events",
-    ("# CONFIG_HUGETLB_PAGE_OPTIMIZE_VMEMMAP is not set", "CONFIG_DEBUG_PAGE_REF=y"),
+    ("# CONFIG_HUGETLBFS is not set", "CONFIG_DEBUG_PAGE_REF=y"),
 )
 """Tails point to their head instead of holding a mask, and page_ref_set can be traced."""
 

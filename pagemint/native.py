@@ -17,8 +17,12 @@ from pagemint.run import run
 NATIVE = Path(__file__).resolve().parent.parent / "native"
 """The host's own C."""
 
-_GLUE = ("glue.c", "patch.c", "native.h")
-_PLAIN = ("host.c", "stubs.c", "limit.c")
+_GLUE = {
+    "base": ("glue.c", "patch.c", "native.h"),
+    "patched": ("glue.c", "patch.c", "native.h", "streaming_glue.c"),
+}
+_PLAIN = ("host.c", "stubs.c", "limit.c", "streaming_test.c")
+_STREAMING = ("copy", "flushcache", "fill", "fill_step", "drain")  # struct streaming
 _CFLAGS = ("-O2", "-Wall", "-Wextra", "-Werror", "-fno-pie")
 _TRAPS = 0x60000000  # NATIVE_TRAPS of native.h
 _TRAP_SIZE = 4096  # NATIVE_TRAP_SIZE
@@ -50,7 +54,7 @@ def link(pair: tuple[Tree, Tree], config: Config, given: Path | None = None) -> 
         given: a file to take instead of Debian's configuration.
     """
     built = [build.build(tree, config, given) for tree in pair]
-    ours = [NATIVE / name for name in (*_GLUE, *_PLAIN, "host.h")]
+    ours = sorted(NATIVE.glob("*.[ch]"))
     key = cache.digest(*(str(one) for one in built), *ours, build.compiler())
 
     def make(work: Path) -> None:
@@ -178,7 +182,9 @@ def _kernel_half(tree: Tree, directory: Path, work: Path) -> Path:
     """Return one object with all kernel code of a tree, its symbols and tables renamed."""
     scratch = work / tree.variant
     scratch.mkdir()
-    glue = build.compile_glue(tree, directory, [NATIVE / name for name in _GLUE], scratch)
+    glue = build.compile_glue(
+        tree, directory, [NATIVE / name for name in _GLUE[tree.variant]], scratch
+    )
     whole, renamed = scratch / "whole.o", scratch / "renamed.o"
     objects = [*glue, *(directory / name for name in tree.objects)]
     run(["ld", "-r", "-o", whole, *objects], what=f"joining the {tree.variant} objects")
@@ -211,7 +217,7 @@ def _return_sites(relocations: str) -> list[tuple[str, int]]:
 
 def _tables(pair: tuple[Tree, Tree], kernel: list[Path], traps: list[str]) -> str:
     """Return C with the tables that host.h declares."""
-    text = ['#include "host.h"\n']
+    text = ['#include "host.h"', '#include "streaming.h"\n']
     rows = []
     for tree, file in zip(pair, kernel, strict=True):
         has_modes = f"{tree.variant}_memmap_init_mode_set" in _symbols(file, defined=True)
@@ -244,6 +250,13 @@ def _tables(pair: tuple[Tree, Tree], kernel: list[Path], traps: list[str]) -> st
     text += [
         f"const struct variant variants[] = {{\n{''.join(rows)}\t{{ .name = 0 }}\n}};",
         f"const char *const trap_names[] = {{\n{names}\t0\n}};",
-        f"const size_t trap_count = {len(traps)};\n",
+        f"const size_t trap_count = {len(traps)};",
+        *(
+            f"extern __typeof__(*((struct streaming *)0)->{name}) patched_native_{name};"
+            for name in _STREAMING
+        ),
+        "const struct streaming streaming = {",
+        *(f"\t.{name} = patched_native_{name}," for name in _STREAMING),
+        "};\n",
     ]
     return "\n".join(text)

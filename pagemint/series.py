@@ -5,11 +5,13 @@ import argparse
 import os
 import re
 import shutil
+import signal
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 
 from pagemint import source
 from pagemint.errors import Failure
@@ -122,11 +124,17 @@ def commit(tree: Path, line: str | None = None) -> str:
         _check_clean(tree, branch)
     with step(f"trying the series on Linux {found.version}"):
         changes = plan(tree, line)
-    if fresh:
-        _make_repository(tree, f"Linux {found.version}")
-    head = _commit_all(tree, "HEAD", changes)
-    _git(tree, "update-ref", f"refs/heads/{branch}", head, "")
-    _git(tree, "checkout", "-q", branch)
+    try:
+        if fresh:
+            _make_repository(tree, f"Linux {found.version}")
+        head = _commit_all(tree, "HEAD", changes)
+        with _interruption_put_off():
+            _switch(tree, branch, head)
+            fresh = False  # from here on there is nothing to take back
+    except BaseException:
+        if fresh:
+            shutil.rmtree(tree / ".git", ignore_errors=True)
+        raise
     return branch
 
 
@@ -151,10 +159,18 @@ def mails(found: source.Source, output: Path, line: str | None = None) -> list[P
         with _same_identity(Path.cwd()):
             _make_repository(repository, f"Linux {found.version}")
             head = _commit_all(repository, "HEAD", changes)
-        argv = ["format-patch", "-q", "-o", str(written), f"HEAD..{head}"]
-        _git(repository, *argv)
-        output.mkdir(parents=True, exist_ok=True)
-        return [Path(shutil.move(mail, output / mail.name)) for mail in sorted(written.iterdir())]
+        # The form of the mails is not for the user's own settings to choose.
+        form = ("--no-attach", "--no-cover-letter", "--src-prefix=a/", "--dst-prefix=b/")
+        _git(repository, "format-patch", "-q", *form, "-o", str(written), f"HEAD..{head}")
+        try:
+            with _interruption_put_off():
+                output.mkdir(parents=True, exist_ok=True)
+                return [
+                    Path(shutil.move(mail, output / mail.name))
+                    for mail in sorted(written.iterdir())
+                ]
+        except OSError as error:
+            raise Failure(f"cannot write {output}: {error.strerror}", "name another one") from error
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -200,7 +216,7 @@ def _apply(one: Step, tree: Path, scratch: Path) -> dict[str, bytes]:
             shutil.copyfile(tree / path, scratch / path)
     try:
         # No repository above the scratch directory may have a say.
-        env = os.environ | {"GIT_CEILING_DIRECTORIES": str(scratch.parent)}
+        env = os.environ | {"GIT_CEILING_DIRECTORIES": str(scratch.parent), "LC_ALL": "C"}
         argv = ["git", "apply", "--whitespace=nowarn", str(one.diff)]
         run(argv, cwd=scratch, env=env, what=f"step {one.name}")
     except Failure as failure:
@@ -267,15 +283,41 @@ def _check_clean(tree: Path, branch: str) -> None:
 
 
 def _make_repository(tree: Path, message: str) -> None:
-    """Make `tree` a git repository with all its files in one commit, or leave it as it was."""
+    """Make `tree` a git repository with all its files in one commit."""
+    with step(f"committing {message} as the base"):
+        _git(tree, "init", "-q", "-b", "base")
+        _git(tree, "add", "-A")
+        _git(tree, "commit", "-q", "--no-verify", "--no-gpg-sign", "-m", message)
+
+
+def _switch(tree: Path, branch: str, head: str) -> None:
+    """Make `branch` at the commit `head` and check it out."""
+    name = f"refs/heads/{branch}"
+    _git(tree, "update-ref", name, head, "")
     try:
-        with step(f"committing {message} as the base"):
-            _git(tree, "init", "-q", "-b", "base")
-            _git(tree, "add", "-A")
-            _git(tree, "commit", "-q", "--no-verify", "-m", message)
-    except BaseException:
-        shutil.rmtree(tree / ".git", ignore_errors=True)
+        _git(tree, "checkout", "-q", branch)
+    except Failure:
+        _git(tree, "update-ref", "-d", name, head)
         raise
+
+
+@contextmanager
+def _interruption_put_off() -> Iterator[None]:
+    """Have what is quick and must be whole run to its end before Ctrl-C counts."""
+    came = []
+
+    def remember(number: int, frame: FrameType | None) -> None:
+        came.append(number)
+
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.signal(number, remember) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    if came:
+        raise KeyboardInterrupt
 
 
 def _commit_all(repository: Path, base: str, changes: list[Change]) -> str:

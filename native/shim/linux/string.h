@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Altered: memcpy_flushcache() is for whole, aligned words only. */
+#ifndef SHIM_LINUX_STRING_H
+#define SHIM_LINUX_STRING_H
+
+#include <string.h>
+
+#include <linux/types.h>
+
+static inline void memcpy_flushcache(void *dst, const void *src, size_t n)
+{
+	const u64 *s = src;
+	u64 *d = dst;
+
+	for (; n; n -= 8)
+		asm volatile("movnti %1, %0" : "=m" (*d++) : "r" (*s++));
+}
+
+#endif

@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include <stddef.h>
+#include <stdint.h>
+
+typedef uint64_t u64;
+#undef __always_inline
+#define __always_inline inline __attribute__((always_inline))

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * memcpy_streaming() and memfill_streaming() against byte loops: every size
+ * from 0 to 256 at every alignment from 0 to 63, at either end of memory that
+ * has pages on both sides which cannot be touched.
+ */
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "streaming.h"
+
+enum { MAX_SIZE = 256, MAX_NR = 17, PAGES = 3, PAGE = 4096, LINE = 64, CANARY = 0xc5 };
+
+struct arena {
+	unsigned char *start, *end;
+};
+
+static unsigned char expected[PAGES * PAGE];
+static unsigned long checks;
+
+static struct arena make_arena(void)
+{
+	unsigned char *p = mmap(NULL, (PAGES + 2) * PAGE, PROT_NONE,
+				MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (p == MAP_FAILED ||
+	    mprotect(p + PAGE, PAGES * PAGE, PROT_READ | PROT_WRITE))
+		return (struct arena){ };
+	return (struct arena){ p + PAGE, p + (PAGES + 1) * PAGE };
+}
+
+/* Bytes of which no 8 in a row come twice. */
+static void scribble(unsigned char *p, size_t n, uint32_t seed)
+{
+	for (size_t i = 0; i < n; i++) {
+		seed = seed * 1664525 + 1013904223;
+		p[i] = seed >> 24;
+	}
+}
+
+/* The first or the last place in the arena for n bytes of that alignment. */
+static unsigned char *place(const struct arena *a, size_t n, size_t align, int last)
+{
+	unsigned char *p = a->start + align;
+
+	if (last)
+		p += (a->end - p - n) / LINE * LINE;
+	return p;
+}
+
+/* Whether the arena holds what is expected and nothing else has changed. */
+static int compare(const struct arena *a, const char *what, size_t size, size_t nr,
+		   size_t align, int last)
+{
+	const size_t n = a->end - a->start;
+
+	checks++;
+	if (!memcmp(a->start, expected, n))
+		return 1;
+	for (size_t i = 0; i < n; i++) {
+		if (a->start[i] == expected[i])
+			continue;
+		printf("error %s size %zu nr %zu alignment %zu %s: byte %zu is %#x, not %#x\n",
+		       what, size, nr, align, last ? "at the end" : "at the start",
+		       i, a->start[i], expected[i]);
+		break;
+	}
+	return 0;
+}
+
+static unsigned char *expect(const struct arena *a, unsigned char *dst)
+{
+	memset(a->start, CANARY, a->end - a->start);
+	memset(expected, CANARY, sizeof(expected));
+	return expected + (dst - a->start);
+}
+
+static int test_copy(const struct streaming *s, const struct arena *to,
+		     const struct arena *from, size_t size, size_t align, int last)
+{
+	unsigned char *dst = place(to, size, align, last);
+	/* Read at the very edges, at an alignment that has nothing to do with it. */
+	unsigned char *src = last ? from->end - size : from->start;
+	unsigned char *e = expect(to, dst);
+
+	scribble(src, size, size * 64 + align);
+	for (size_t i = 0; i < size; i++)
+		e[i] = src[i];
+	s->copy(dst, src, size);
+	s->drain();
+	if (!compare(to, "memcpy_streaming", size, 1, align, last))
+		return 0;
+
+	memset(to->start, CANARY, to->end - to->start);
+	if (!s->flushcache(dst, src, size))
+		return 1;
+	s->drain();
+	return compare(to, "memcpy_flushcache", size, 1, align, last);
+}
+
+static int test_fill(const struct streaming *s, const struct arena *to,
+		     const struct arena *from, size_t size, size_t nr, size_t align,
+		     int last)
+{
+	unsigned char *dst = place(to, size * nr, align, last);
+	unsigned char *image = last ? from->end - size : from->start;
+	unsigned char *e = expect(to, dst);
+
+	scribble(image, size, size * 64 + align);
+	for (size_t k = 0; k < nr; k++)
+		for (size_t i = 0; i < size; i++)
+			*e++ = image[i];
+	s->fill(dst, image, size, nr);
+	s->drain();
+	return compare(to, "memfill_streaming", size, nr, align, last);
+}
+
+static int test_fill_step(const struct streaming *s, const struct arena *to,
+			  size_t size, size_t nr, size_t align, int last)
+{
+	unsigned char *dst = place(to, size * nr, align, last);
+	unsigned char *e = expect(to, dst);
+	uint64_t image[MAX_SIZE / 8], step[MAX_SIZE / 8], word[MAX_SIZE / 8];
+
+	scribble((unsigned char *)image, size, size + align);
+	/* None, forward, back, and one that wraps. */
+	for (size_t i = 0; i < size / 8; i++)
+		step[i] = (uint64_t[]){ 0, 64, -64, 1UL << 63 }[i % 4];
+	memcpy(word, image, size);
+	for (size_t k = 0; k < nr; k++)
+		for (size_t i = 0; i < size / 8; i++) {
+			for (size_t b = 0; b < 8; b++)
+				*e++ = word[i] >> (8 * b);
+			word[i] += step[i];
+		}
+	s->fill_step(dst, image, step, size, nr);
+	s->drain();
+	checks++;
+	if (memcmp(word, image, size)) {
+		printf("error memfill_streaming_step size %zu nr %zu: the image it left is wrong\n",
+		       size, nr);
+		return 0;
+	}
+	return compare(to, "memfill_streaming_step", size, nr, align, last);
+}
+
+unsigned long streaming_test(const struct streaming *s)
+{
+	static const size_t nrs[] = { 0, 1, 2, 3, MAX_NR };
+	const struct arena to = make_arena(), from = make_arena();
+
+	if (!to.start || !from.start) {
+		printf("error no memory for the test\n");
+		return 0;
+	}
+	checks = 0;
+	for (size_t size = 0; size <= MAX_SIZE; size++)
+		for (size_t align = 0; align < LINE; align++)
+			for (int last = 0; last < 2; last++) {
+				if (!test_copy(s, &to, &from, size, align, last))
+					return 0;
+				for (size_t i = 0; i < sizeof(nrs) / sizeof(*nrs); i++) {
+					if (!test_fill(s, &to, &from, size, nrs[i], align, last))
+						return 0;
+					if (size % 8 == 0 &&
+					    !test_fill_step(s, &to, size, nrs[i], align, last))
+						return 0;
+				}
+			}
+	return checks;
+}

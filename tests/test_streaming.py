@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The streaming stores against byte loops: as kernel code, and sanitised in user space."""
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pagemint import build, native, series, source
+
+CHECKS = 230_000  # of sizes, alignments and counts
+BACKENDS = {"x86": "-DCONFIG_X86_64", "generic": "-UCONFIG_X86_64"}
+SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+
+
+@pytest.fixture(scope="module")
+def host() -> Iterator[native.Host]:
+    program = native.link(build.trees(source.get("7.3")), build.DEBIAN)
+    with native.Host(program, "plain") as running:
+        yield running
+
+
+def sanitised(backend: str, kernel: Path, target: Path) -> subprocess.CompletedProcess[str]:
+    """Build the test with a backend and the sanitizers, and run it."""
+    here = native.NATIVE
+    flags = ["-O2", "-g", "-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter", *SANITIZERS]
+    include = [here / "shim", kernel / "include", kernel / "arch/x86/include"]
+    glue = target / "glue.o"
+    argv = ["gcc", *flags, BACKENDS[backend], "-mgeneral-regs-only"]
+    argv += [f"-I{one}" for one in include]
+    subprocess.run([*argv, "-c", here / "streaming_glue.c", "-o", glue], check=True)
+    plain = [here / "streaming_test.c", here / "streaming_sanitised.c"]
+    subprocess.run(["gcc", *flags, *plain, glue, "-o", target / "test"], check=True)
+    return subprocess.run([target / "test"], capture_output=True, text=True, check=False)
+
+
+def test_kernel_code_matches_byte_loops(host: native.Host) -> None:
+    # With the inline paths of memcpy_flushcache().
+    assert int(host.ask("streaming")) > CHECKS
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_sanitised_code_matches_byte_loops(backend: str, tmp_path: Path) -> None:
+    done = sanitised(backend, series.KERNEL, tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert int(done.stdout) > CHECKS
+
+
+@pytest.mark.parametrize(
+    ("backend", "file", "old", "new"),
+    [
+        ("x86", "arch/x86/include/asm", "movnti %[w6], 48(%[dst])", "movnti %[w5], 48(%[dst])"),
+        ("x86", "arch/x86/include/asm", "movnti %[w7], 56(%[dst])", "movnti %[w7], 64(%[dst])"),
+        ("generic", "include/asm-generic", "memcpy(dst, src, n)", "memcpy(dst, src, n - 1)"),
+        ("x86", "include/linux", "image[i] += step[i]", "image[i] -= step[i]"),
+    ],
+)
+def test_a_seeded_fault_is_caught(
+    backend: str, file: str, old: str, new: str, tmp_path: Path
+) -> None:
+    for folder in ("arch/x86/include/asm", "include/asm-generic", "include/linux"):
+        header = tmp_path / folder / "memcpy_streaming.h"
+        header.parent.mkdir(parents=True)
+        text = (series.KERNEL / folder / header.name).read_text()
+        if folder == file:
+            assert old in text
+            text = text.replace(old, new)
+        header.write_text(text)
+    done = sanitised(backend, tmp_path, tmp_path)
+    assert done.returncode != 0
