@@ -144,9 +144,7 @@ def mails(found: source.Source, output: Path, line: str | None = None) -> list[P
     Raises:
         Failure: `output` is not empty, git has no identity, or an edit does not apply exactly.
     """
-    if output.exists() and (not output.is_dir() or any(output.iterdir())):
-        raise Failure(f"{output} is not an empty directory", "name a new one")
-    _identity(Path.cwd())
+    _check_output(output)
     changes = plan(found.tree, line or found.line)
     with tempfile.TemporaryDirectory(prefix="pagemint-") as name:
         scratch = Path(name)
@@ -183,7 +181,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Run `pagemint series`."""
-    if args.kernel and args.kernel not in lines():
+    if args.kernel is not None and args.kernel not in lines():
         raise Failure(
             f"the series has no edits for Linux {args.kernel!r}",
             f"choose one of: {', '.join(lines())}",
@@ -192,6 +190,7 @@ def main(args: argparse.Namespace) -> int:
         branch = commit(args.tree, args.kernel)
         note(f"{args.tree} is on the branch {branch}, {len(steps(lines()[-1]))} commits")
         return 0
+    _check_output(args.output)  # before a source is fetched for it
     for mail in mails(source.get(args.kernel or lines()[-1]), args.output):
         print(mail)
     return 0
@@ -280,6 +279,12 @@ def _check_clean(tree: Path, branch: str) -> None:
         raise Failure(
             f"{tree} has a branch {branch} already", f"delete or rename it: git branch -m {branch}"
         )
+
+
+def _check_output(output: Path) -> None:
+    if output.exists() and (not output.is_dir() or any(output.iterdir())):
+        raise Failure(f"{output} is not an empty directory", "name a new one")
+    _identity(Path.cwd())
 
 
 def _make_repository(tree: Path, message: str) -> None:
