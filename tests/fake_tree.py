@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A stand-in for a kernel tree: only the lines that the series' edits need, each where it stands.
+
+They come from the edits themselves, so that nothing of the kernel is stored for the tests.
+"""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from pagemint import series
+
+LINE = "7.3"
+_HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+\d+(?:,\d+)? @@")
+
+
+@dataclass
+class _Line:
+    """A line of a file; `step` is the first whose edit wants it to be there."""
+
+    text: str | None = None
+    step: str = ""
+
+
+@dataclass(frozen=True)
+class Needed:
+    """A line of the unpatched tree without which the edit of a step does not apply.
+
+    Attributes:
+        step: the first step that needs it.
+        path: its file.
+        number: its place there, from 1.
+    """
+
+    step: str
+    path: str
+    number: int
+
+
+def make(tree: Path) -> None:
+    """Make a tree in the new directory `tree` to which the whole series applies."""
+    files = {
+        path: [f"line {n}" if line.text is None else line.text for n, line in enumerate(lines, 1)]
+        for path, lines in _unpatched().items()
+    }
+    version, patchlevel = LINE.split(".")
+    # `make mrproper` is what a build asks for first.
+    files["Makefile"] = [f"VERSION = {version}", f"PATCHLEVEL = {patchlevel}", "mrproper:"]
+    files["Kconfig"] = ['mainmenu "none"']
+    for path, lines in files.items():
+        (tree / path).parent.mkdir(parents=True, exist_ok=True)
+        (tree / path).write_text("\n".join(lines) + "\n")
+
+
+def needed() -> list[Needed]:
+    """Return a line for each step and file that the step edits, as far as there is one."""
+    found: dict[tuple[str, str], Needed] = {}
+    for path, lines in _unpatched().items():
+        for number, line in enumerate(lines, 1):
+            # An empty line may be many a place.
+            if line.text:
+                found.setdefault((line.step, path), Needed(line.step, path, number))
+    return sorted(found.values(), key=lambda one: (one.step, one.path))
+
+
+def spoil(tree: Path, line: Needed) -> None:
+    """Change one line in `tree`."""
+    lines = (tree / line.path).read_text().split("\n")
+    lines[line.number - 1] = "something else"
+    (tree / line.path).write_text("\n".join(lines))
+
+
+def edited(diff: str) -> list[str]:
+    """Return the files that a diff edits."""
+    return re.findall(r"^\+\+\+ b/(\S+)$", diff, re.MULTILINE)
+
+
+def _unpatched() -> dict[str, list[_Line]]:
+    """Return what the edits say of each file before the first step; other lines have no text."""
+    before: dict[str, list[_Line]] = {}
+    now: dict[str, list[_Line]] = {}
+    for step in series.steps(LINE):
+        path, at, left = "", 0, 0
+        shift = 0  # by how much the hunks so far have moved what comes behind them
+        for text in step.diff.read_text().splitlines():
+            hunk = _HUNK.match(text)
+            if left == 0 and text.startswith("+++ b/"):
+                path, shift = text.removeprefix("+++ b/"), 0
+                before.setdefault(path, [])
+                now.setdefault(path, [])
+            elif left == 0 and hunk:
+                at, left = int(hunk[1]) - 1 + shift, int(hunk[2] or 1)
+                _extend(before[path], now[path], at + left)
+            elif text.startswith("+") and not text.startswith("+++"):
+                now[path].insert(at, _Line(text[1:], step.name))
+                at, shift = at + 1, shift + 1
+            elif left and text[:1] in (" ", "-", ""):
+                line = now[path][at]
+                if line.text is None:
+                    line.text, line.step = text[1:], step.name
+                assert line.text == text[1:], f"{step.name}: {path}: {text!r} is {line.text!r}"
+                left -= 1
+                if text.startswith("-"):
+                    del now[path][at]
+                    shift -= 1
+                else:
+                    at += 1
+    return before
+
+
+def _extend(before: list[_Line], now: list[_Line], length: int) -> None:
+    while len(now) < length:
+        line = _Line()
+        before.append(line)
+        now.append(line)

@@ -1,0 +1,466 @@
+# SPDX-License-Identifier: GPL-2.0-only
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import fake_tree
+import pytest
+
+from pagemint import series, source
+from pagemint.errors import Failure
+
+_NAME, _EMAIL = "Ada Tester", "ada@example.org"
+_BRANCH = f"pagemint-{fake_tree.LINE}"
+_STEPS = series.steps(fake_tree.LINE)
+_NEW = {path for step in _STEPS for path in step.files}
+
+
+@pytest.fixture(autouse=True)
+def git_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Makes git know a certain identity, and nothing of the machine's settings."""
+    for name in [name for name in os.environ if name.startswith("GIT_")] + ["EMAIL"]:
+        monkeypatch.delenv(name, raising=False)
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "gitconfig").write_text(f"[user]\n\tname = {_NAME}\n\temail = {_EMAIL}\n")
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(home / "gitconfig"))
+    return home
+
+
+@pytest.fixture
+def plain(tmp_path: Path) -> Path:
+    """A kernel tree that is no git checkout."""
+    tree = tmp_path / "linux"
+    fake_tree.make(tree)
+    return tree
+
+
+@pytest.fixture
+def checkout(plain: Path) -> Path:
+    """A kernel tree with two commits on the branch main, the first without any file."""
+    _git(plain, "init", "-q", "-b", "main")
+    _git(plain, "commit", "-q", "--allow-empty", "-m", "before")
+    _git(plain, "add", "-A")
+    _git(plain, "commit", "-q", "-m", "the tree")
+    return plain
+
+
+def _git(tree: Path, *argv: str) -> str:
+    ended = subprocess.run(["git", *argv], cwd=tree, capture_output=True, text=True)
+    assert ended.returncode == 0, f"git {argv}: {ended.stderr}"
+    return ended.stdout
+
+
+def _state(tree: Path) -> dict[str, bytes]:
+    """Return every file in a tree, and what git has checked out and named in it."""
+    files = {
+        str(path.relative_to(tree)): path.read_bytes()
+        for path in tree.rglob("*")
+        if path.is_file() and ".git" not in path.relative_to(tree).parts
+    }
+    if (tree / ".git").exists():
+        for name, argv in (("refs", ["for-each-ref"]), ("head", ["symbolic-ref", "HEAD"])):
+            files[f".git: {name}"] = _git(tree, *argv).encode()
+        files[".git: status"] = _git(tree, "status", "--porcelain").encode()
+    return files
+
+
+def _commits(tree: Path, base: str, branch: str = _BRANCH) -> list[str]:
+    return _git(tree, "rev-list", "--reverse", f"{base}..{branch}").split()
+
+
+def _pagemint(*argv: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    program = "import sys; from pagemint.cli import main; sys.exit(main())"
+    return subprocess.run(
+        [sys.executable, "-c", program, *argv],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **environment},
+    )
+
+
+# What is in kernel/.
+
+
+def test_each_new_file_belongs_to_exactly_one_step() -> None:
+    there = {
+        str(path.relative_to(series.KERNEL))
+        for path in series.KERNEL.rglob("*")
+        if path.is_file() and "series" not in path.relative_to(series.KERNEL).parts
+    }
+    assert Counter(path for step in _STEPS for path in step.files) == Counter(there)
+
+
+@pytest.mark.parametrize("step", _STEPS, ids=lambda step: step.name)
+def test_a_diff_edits_existing_files_only(step: series.Step) -> None:
+    text = step.diff.read_text()
+    files = fake_tree.edited(text)
+    assert files
+    assert len(set(files)) == len(files)
+    assert not _NEW & set(files)
+    assert re.findall(r"^--- a/(\S+)$", text, re.MULTILINE) == files
+    assert not re.search(r"^(new|deleted|old|rename|copy|GIT) |^(---|\+\+\+) /dev", text, re.M)
+
+
+@pytest.mark.parametrize("step", _STEPS, ids=lambda step: step.name)
+def test_a_message_has_a_subject_a_body_and_no_sign_off(step: series.Step) -> None:
+    subject, blank, *body = step.message.split("\n")
+    assert re.fullmatch(r"\S+: [A-Z].*[^.]", subject)
+    assert len(subject) <= 75
+    assert blank == ""
+    assert body[-1] == ""
+    assert body[0] and body[-2]
+    assert all(len(line) <= 75 for line in body)
+    assert "Signed-off-by" not in step.message
+
+
+def test_the_nearest_line_is_the_newest_that_is_not_newer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "series/01-one").mkdir(parents=True)
+    for line in ("7.3", "6.12", "6.9"):
+        (tmp_path / f"series/01-one/{line}.diff").touch()
+    monkeypatch.setattr(series, "KERNEL", tmp_path)
+    assert series.lines() == ["6.9", "6.12", "7.3"]
+    lines = ["6.1", "6.9", "6.11", "6.12", "7.2", "7.3", "7.10"]
+    assert [series.nearest_line(line) for line in lines] == (
+        ["6.9", "6.9", "6.9", "6.12", "6.12", "7.3", "7.3"]
+    )
+
+
+# A branch.
+
+
+def test_the_branch_has_one_commit_a_step_in_order(checkout: Path) -> None:
+    main = _git(checkout, "rev-parse", "main").strip()
+    assert series.commit(checkout) == _BRANCH
+    commits = _commits(checkout, main)
+    assert len(commits) == len(_STEPS)
+    for commit, step in zip(commits, _STEPS, strict=True):
+        who = f"{_NAME} <{_EMAIL}>"
+        shown = _git(checkout, "show", "-s", "--format=%an <%ae>%n%cn <%ce>%n%B", commit)
+        sign_off = f"Signed-off-by: {who}\n"
+        assert shown.rstrip("\n") + "\n" == f"{who}\n{who}\n{step.message}\n{sign_off}"
+        changed = _git(checkout, "diff-tree", "-r", "--no-commit-id", "--name-only", commit)
+        edited = fake_tree.edited(step.diff.read_text())
+        assert sorted(changed.split()) == sorted([*edited, *step.files])
+        modes = _git(checkout, "ls-tree", commit, *changed.split())
+        assert {line.split()[0] for line in modes.splitlines()} == {"100644"}
+    assert _git(checkout, "rev-parse", f"{commits[0]}^").strip() == main
+    assert _git(checkout, "rev-parse", "main").strip() == main
+
+
+def test_the_branch_is_checked_out_with_the_new_files_as_they_are(checkout: Path) -> None:
+    series.commit(checkout)
+    assert _git(checkout, "symbolic-ref", "HEAD").strip() == f"refs/heads/{_BRANCH}"
+    assert _git(checkout, "status", "--porcelain") == ""
+    for path in _NEW:
+        assert (checkout / path).read_bytes() == (series.KERNEL / path).read_bytes(), path
+
+
+def test_each_commit_holds_what_its_diff_says(checkout: Path) -> None:
+    commits = ["main", *_commits(checkout, "main", series.commit(checkout))]
+    for before, after, step in zip(commits, commits[1:], _STEPS, strict=False):
+        made = _git(checkout, "diff", "--diff-filter=M", before, after)
+        written = step.diff.read_text()
+        for sign in "+-":
+            lines = [
+                [line for line in text.splitlines() if line[:1] == sign and line[:3] != sign * 3]
+                for text in (made, written)
+            ]
+            assert lines[0] == lines[1], step.name
+
+
+def test_untracked_files_stay(checkout: Path) -> None:
+    (checkout / "notes").write_text("mine")
+    series.commit(checkout)
+    assert (checkout / "notes").read_text() == "mine"
+    assert _git(checkout, "status", "--porcelain") == "?? notes\n"
+
+
+def test_a_plain_directory_becomes_a_checkout(plain: Path) -> None:
+    before = _state(plain)
+    assert series.commit(plain) == _BRANCH
+    assert _git(plain, "rev-list", "--count", "base").strip() == "1"
+    assert len(_commits(plain, "base")) == len(_STEPS)
+    assert _git(plain, "status", "--porcelain") == ""
+    _git(plain, "checkout", "-q", "base")
+    after = {path: data for path, data in _state(plain).items() if not path.startswith(".git")}
+    assert after == before
+
+
+def test_a_plain_directory_inside_a_checkout_becomes_one_of_its_own(
+    tmp_path: Path, plain: Path
+) -> None:
+    _git(tmp_path, "init", "-q", "-b", "outer")
+    series.commit(plain)
+    assert _git(plain, "rev-parse", "--show-toplevel").strip() == str(plain)
+    assert _git(tmp_path, "for-each-ref") == ""
+
+
+def test_settings_for_commits_do_not_matter(plain: Path, git_home: Path) -> None:
+    with (git_home / "gitconfig").open("a") as file:
+        file.write("[commit]\n\tgpgSign = true\n[gpg]\n\tprogram = false\n")
+    series.commit(plain)
+    assert len(_commits(plain, "base")) == len(_STEPS)
+
+
+# A branch that cannot be made.
+
+
+@pytest.mark.parametrize("how", ["changed", "staged", "removed"])
+def test_uncommitted_changes_are_refused_and_kept(checkout: Path, how: str) -> None:
+    file = checkout / "mm/Makefile"
+    file.unlink() if how == "removed" else file.write_text("mine")
+    if how == "staged":
+        _git(checkout, "add", "mm/Makefile")
+    before = _state(checkout)
+    with pytest.raises(Failure, match="has uncommitted changes; commit or stash them first"):
+        series.commit(checkout)
+    assert _state(checkout) == before
+
+
+def test_an_existing_branch_is_refused_and_kept(checkout: Path) -> None:
+    _git(checkout, "branch", _BRANCH, "main^")
+    before = _state(checkout)
+    with pytest.raises(Failure, match=f"has a branch {_BRANCH} already"):
+        series.commit(checkout)
+    assert _state(checkout) == before
+
+
+def test_a_second_run_is_refused(checkout: Path) -> None:
+    series.commit(checkout)
+    before = _state(checkout)
+    with pytest.raises(Failure, match=f"has a branch {_BRANCH} already"):
+        series.commit(checkout)
+    assert _state(checkout) == before
+
+
+@pytest.mark.parametrize("line", fake_tree.needed(), ids=lambda one: f"{one.step}:{one.path}")
+def test_an_edit_that_does_not_apply_is_named(plain: Path, line: fake_tree.Needed) -> None:
+    fake_tree.spoil(plain, line)
+    before = _state(plain)
+    with pytest.raises(Failure, match=f"^step {line.step} does not apply to {line.path}: it dif"):
+        series.commit(plain)
+    assert not (plain / ".git").exists()
+    assert _state(plain) == before
+
+
+def test_edits_that_do_not_apply_leave_a_checkout_as_it_was(checkout: Path) -> None:
+    fake_tree.spoil(checkout, fake_tree.needed()[-1])
+    _git(checkout, "commit", "-q", "-a", "-m", "spoilt")
+    before = _state(checkout)
+    with pytest.raises(Failure, match="does not apply"):
+        series.commit(checkout)
+    assert _state(checkout) == before
+
+
+def test_a_file_that_is_gone_is_named(plain: Path) -> None:
+    edited = "lib/tests/Makefile"
+    (plain / edited).unlink()
+    before = _state(plain)
+    with pytest.raises(Failure, match=f"^step {_STEPS[0].name} .* {edited}: it is not there"):
+        series.commit(plain)
+    assert _state(plain) == before
+
+
+@pytest.mark.parametrize("path", sorted(_NEW))
+def test_a_new_file_that_is_there_already_is_named(plain: Path, path: str) -> None:
+    (plain / path).parent.mkdir(parents=True, exist_ok=True)
+    (plain / path).write_text("mine")
+    before = _state(plain)
+    (step,) = [step.name for step in _STEPS if path in step.files]
+    with pytest.raises(Failure, match=f"^step {step} .* {path}: it is there already"):
+        series.commit(plain)
+    assert _state(plain) == before
+
+
+def test_a_checkout_that_fails_takes_the_branch_back(checkout: Path) -> None:
+    (checkout / ".git/index.lock").touch()
+    before = _git(checkout, "for-each-ref")
+    with pytest.raises(Failure, match="git checkout"):
+        series.commit(checkout)
+    assert _git(checkout, "for-each-ref") == before
+
+
+def test_a_directory_that_is_no_kernel_tree_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(Failure, match="is no Linux source tree"):
+        series.commit(tmp_path)
+    assert not (tmp_path / ".git").exists()
+
+
+@pytest.mark.parametrize("target", ["--tree", "--output"])
+def test_no_identity_is_one_line(plain: Path, tmp_path: Path, target: str) -> None:
+    before = _state(plain)
+    given = plain if target == "--tree" else tmp_path / "mails"
+    ended = _pagemint(
+        "series",
+        target,
+        given,
+        HOME=str(tmp_path),
+        GIT_CONFIG_GLOBAL="/dev/null",
+        GIT_CONFIG_COUNT="1",
+        GIT_CONFIG_KEY_0="user.useConfigOnly",
+        GIT_CONFIG_VALUE_0="true",
+    )
+    assert ended.stderr.endswith("set user.name and user.email with git config\n")
+    assert (ended.returncode, ended.stderr.count("\n")) == (1, 1)
+    assert _state(plain) == before
+    assert not (tmp_path / "mails").exists()
+
+
+@pytest.mark.parametrize("line", ["2.4", "7", "", "../7.3"])
+def test_an_unknown_line_is_one_line(plain: Path, line: str) -> None:
+    before = _state(plain)
+    ended = _pagemint("series", "--kernel", line, "--tree", plain)
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr == (
+        f"pagemint: the series has no edits for Linux {line!r}; "
+        f"choose one of: {', '.join(series.lines())}\n"
+    )
+    assert _state(plain) == before
+
+
+# An interruption.
+
+
+@pytest.mark.parametrize(
+    ("kind", "when", "number"),
+    [
+        ("plain", "apply", signal.SIGINT),
+        ("plain", "init", signal.SIGINT),
+        ("plain", "add", signal.SIGTERM),
+        ("plain", "commit", signal.SIGINT),
+        ("plain", "hash-object", signal.SIGINT),
+        ("plain", "update-ref", signal.SIGINT),
+        ("plain", "checkout", signal.SIGTERM),
+        ("checkout", "apply", signal.SIGTERM),
+        ("checkout", "hash-object", signal.SIGTERM),
+        ("checkout", "commit-tree", signal.SIGINT),
+        ("checkout", "update-ref", signal.SIGTERM),
+        ("checkout", "checkout", signal.SIGINT),
+    ],
+)
+def test_an_interruption_leaves_no_half_made_branch(
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    kind: str,
+    when: str,
+    number: signal.Signals,
+) -> None:
+    tree: Path = request.getfixturevalue(kind)
+    before = _state(tree)
+    real = shutil.which("git")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/git").write_text(
+        f'#!/bin/sh\nif [ "$1" = {when} ]; then\n'
+        f"\techo >>{tmp_path}/reached\n\tkill -{number:d} $PPID\n\tsleep 0.2\nfi\n"
+        f'exec {real} "$@"\n'
+    )
+    (tmp_path / "bin/git").chmod(0o755)
+    ended = _pagemint("series", "--tree", tree, PATH=f"{tmp_path}/bin:{os.environ['PATH']}")
+    assert (tmp_path / "reached").exists()
+    assert ended.returncode == 130
+    assert ended.stderr == "pagemint: interrupted; run again to continue\n"
+    if when in ("update-ref", "checkout"):
+        assert _git(tree, "status", "--porcelain") == ""
+        assert len(_commits(tree, "base" if kind == "plain" else "main")) == len(_STEPS)
+    else:
+        assert (tree / ".git").exists() == (kind == "checkout")
+        assert _state(tree) == before
+        series.commit(tree)
+
+
+# Mails.
+
+
+@pytest.fixture
+def awkward_settings(git_home: Path) -> None:
+    """Settings of a user's own that change what mails look like."""
+    with (git_home / "gitconfig").open("a") as file:
+        file.write("[format]\n\tcoverLetter = true\n\tattach = true\n[diff]\n\tnoprefix = true\n")
+
+
+@pytest.mark.usefixtures("awkward_settings")
+def test_mails_make_the_same_tree_as_the_branch(checkout: Path, tmp_path: Path) -> None:
+    found = source.from_tree(checkout)
+    mails = series.mails(found, tmp_path / "mails")
+    assert sorted((tmp_path / "mails").iterdir()) == mails
+    assert len(mails) == len(_STEPS)
+    for mail, step in zip(mails, _STEPS, strict=True):
+        text = mail.read_text()
+        subject = step.message.split("\n")[0]
+        assert subject in text.replace("\n ", " ")
+        assert f"From: {_NAME} <{_EMAIL}>\n" in text
+        assert text.count("Signed-off-by:") == 1
+    assert _git(checkout, "status", "--porcelain") == ""
+    _git(checkout, "checkout", "-q", "-b", "by-mail")
+    _git(checkout, "am", "-q", *map(str, mails))
+    _git(checkout, "checkout", "-q", "main")
+    series.commit(checkout)
+    one, other = _commits(checkout, "main", "by-mail"), _commits(checkout, "main")
+    for a, b in zip(one, other, strict=True):
+        assert _git(checkout, "diff", a, b) == ""
+        assert _git(checkout, "show", "-s", "--format=%B", a) == (
+            _git(checkout, "show", "-s", "--format=%B", b)
+        )
+
+
+def test_mails_into_an_empty_directory_are_listed(plain: Path, tmp_path: Path) -> None:
+    (tmp_path / "mails").mkdir()
+    mails = series.mails(source.from_tree(plain), tmp_path / "mails")
+    assert [mail.name[:5] for mail in mails] == [f"{n:04}-" for n in range(1, len(_STEPS) + 1)]
+    assert not (plain / ".git").exists()
+
+
+def test_mails_into_a_directory_with_files_are_refused(plain: Path, tmp_path: Path) -> None:
+    (tmp_path / "mails").mkdir()
+    (tmp_path / "mails/mine").write_text("mine")
+    with pytest.raises(Failure, match="is not an empty directory"):
+        series.mails(source.from_tree(plain), tmp_path / "mails")
+    assert [path.name for path in (tmp_path / "mails").iterdir()] == ["mine"]
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_mails_into_a_file_are_refused(plain: Path, tmp_path: Path, inside: bool) -> None:
+    (tmp_path / "file").write_text("mine")
+    output = tmp_path / "file/mails" if inside else tmp_path / "file"
+    with pytest.raises(Failure, match=f"{output} is not an empty directory|cannot write {output}"):
+        series.mails(source.from_tree(plain), output)
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_mails_for_a_tree_that_differs_are_not_written(plain: Path, tmp_path: Path) -> None:
+    fake_tree.spoil(plain, fake_tree.needed()[-1])
+    with pytest.raises(Failure, match="does not apply"):
+        series.mails(source.from_tree(plain), tmp_path / "mails")
+    assert not (tmp_path / "mails").exists()
+
+
+# Files alone.
+
+
+def test_patching_does_not_write_into_shared_files(plain: Path, tmp_path: Path) -> None:
+    before = _state(plain)
+    copy = tmp_path / "copy"
+    shutil.copytree(plain, copy, copy_function=os.link)
+    series.patch(copy, fake_tree.LINE)
+    assert _state(plain) == before
+    series.commit(plain)
+    want = {path: data for path, data in _state(plain).items() if not path.startswith(".git")}
+    assert _state(copy) == want
+
+
+def test_patching_changes_nothing_if_an_edit_does_not_apply(plain: Path) -> None:
+    fake_tree.spoil(plain, fake_tree.needed()[-1])
+    before = _state(plain)
+    with pytest.raises(Failure, match="does not apply"):
+        series.patch(plain, fake_tree.LINE)
+    assert _state(plain) == before

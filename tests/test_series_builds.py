@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Each step of the series on a real tree: it builds, and gcc, sparse and checkpatch stay silent.
+
+The tree of a step is a directory of links into the cached one, with the files of the series in
+their place. Needs the source of Linux 7.3, which is fetched if it is not in the cache.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from pagemint import series, source
+
+_LINE = "7.3"
+_STEPS = series.steps(_LINE)
+_NAMES = [step.name for step in _STEPS]
+_OPTIONS = """\
+CONFIG_KUNIT=y
+CONFIG_MEMCPY_KUNIT_TEST=m
+CONFIG_MEMCPY_FLUSHCACHE_KUNIT_TEST=m
+CONFIG_MEMCPY_STREAMING_KUNIT_TEST=m
+CONFIG_MEMMAP_TEMPLATE_KUNIT_TEST=y
+"""
+# Of the unpatched tree: what the series edits or what sees its headers, and one KUnit suite,
+# whose messages are those of KUnit itself.
+_OBJECTS = [
+    "mm/mm_init.o",
+    "drivers/md/dm-writecache.o",
+    "lib/tests/memcpy_kunit.o",
+]
+# Sparse before 0.6.5 does not know the operator, and the kernel refuses to run it.
+_SPARSE = "CHECK=sparse -D__typeof_unqual__=__typeof__"
+_MESSAGE = re.compile(r"^(\S+?):(\d+)(?::\d+)?: ((?:warning|error): .*)$", re.MULTILINE)
+
+_JUSTIFIED: dict[str, set[str]] = {}
+"""Per step the types of checkpatch's messages that its commit message gives a reason for."""
+
+
+@dataclass
+class _Made:
+    """What came of the steps.
+
+    Attributes:
+        messages: of gcc and sparse, as (file, text), for each step and "base".
+        failures: for a step that does not build, why.
+        built: the objects of each step that are there.
+    """
+
+    messages: dict[str, set[tuple[str, str]]] = field(default_factory=dict)
+    failures: dict[str, str] = field(default_factory=dict)
+    built: dict[str, set[str]] = field(default_factory=dict)
+
+
+@pytest.fixture(scope="module")
+def found() -> source.Source:
+    """The real source, in the user's own cache."""
+    return source.get(_LINE)
+
+
+@pytest.fixture(scope="module")
+def made(found: source.Source) -> Iterator[_Made]:
+    """Every step built on top of the one before, in one build directory."""
+    with tempfile.TemporaryDirectory(prefix="pagemint-steps-") as name:
+        yield _build_all(found, Path(name))
+
+
+@pytest.fixture(scope="module")
+def mails(
+    found: source.Source, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, Path]]:
+    """The mail of each step."""
+    output = tmp_path_factory.mktemp("series") / "mails"
+    with pytest.MonkeyPatch.context() as patch:
+        for role in ("AUTHOR", "COMMITTER"):
+            patch.setenv(f"GIT_{role}_NAME", "Ada Tester")
+            patch.setenv(f"GIT_{role}_EMAIL", "ada@example.org")
+        yield dict(zip(_NAMES, series.mails(found, output), strict=True))
+
+
+def _build_all(found: source.Source, work: Path) -> _Made:
+    assert found.config
+    tree, built = work / "linux", work / "build"
+    tree.mkdir()
+    built.mkdir()
+    for entry in found.tree.iterdir():
+        (tree / entry.name).symlink_to(entry)
+    made = _Made()
+    text = found.config.read_text() + _OPTIONS
+    _build(made, "base", tree, built, text, _OBJECTS)
+    objects = list(_OBJECTS)
+    for change in series.plan(found.tree, _LINE):
+        name = change.step.name
+        if made.failures:
+            made.failures[name] = "an earlier one does not build"
+            continue
+        for path, data in change.contents.items():
+            _put(tree, path, data)
+        objects += [
+            f"{file[:-2]}.o"
+            for file in change.contents
+            if file.endswith(".c") and f"{file[:-2]}.o" not in objects
+        ]
+        _build(made, name, tree, built, text, objects)
+    return made
+
+
+def _put(tree: Path, path: str, data: bytes) -> None:
+    """Put a file into a tree of links: what is linked is never written to."""
+    at = tree
+    for part in Path(path).parts[:-1]:
+        at /= part
+        if at.is_symlink():
+            linked = at.readlink()
+            at.unlink()
+            at.mkdir()
+            for entry in linked.iterdir():
+                (at / entry.name).symlink_to(entry)
+        at.mkdir(exist_ok=True)
+    (tree / path).unlink(missing_ok=True)
+    (tree / path).write_bytes(data)
+
+
+def _build(
+    made: _Made, name: str, tree: Path, built: Path, config: str, objects: list[str]
+) -> None:
+    """Build objects with all warnings of W=1, and with sparse on each source."""
+    (built / ".config").write_text(config)
+    output = ""
+    jobs = f"-j{os.cpu_count() or 1}"
+    for argv in (["olddefconfig"], [jobs, "prepare"], [jobs, "W=1", "C=2", _SPARSE, *objects]):
+        ended = subprocess.run(
+            ["make", "-s", "-k", f"O={built}", *argv],
+            cwd=tree,
+            env={key: value for key, value in os.environ.items() if not key.startswith("MAKE")},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        output = ended.stdout
+        if ended.returncode != 0:
+            made.failures[name] = output
+            break
+    made.messages[name] = set(_messages(output, tree))
+    made.built[name] = {one for one in objects if (built / one).exists()}
+
+
+def _messages(output: str, tree: Path) -> Iterator[tuple[str, str]]:
+    for path, number, text in _MESSAGE.findall(output):
+        line = Path(path).read_text().splitlines()[int(number) - 1] if path[0] == "/" else ""
+        # Sparse says so of every MODULE_LICENSE() and the like, in any file.
+        if not (text == "error: bad constant expression" and line.startswith("MODULE_")):
+            yield os.path.normpath(path).removeprefix(f"{tree}/"), text
+
+
+def test_the_unpatched_tree_builds(made: _Made) -> None:
+    assert made.failures.get("base") is None
+    assert made.built["base"] == set(_OBJECTS)
+
+
+@pytest.mark.parametrize("step", _STEPS, ids=_NAMES)
+def test_a_step_builds_with_its_new_objects(made: _Made, step: series.Step) -> None:
+    assert made.failures.get(step.name) is None
+    new = {f"{path[:-2]}.o" for path in step.files if path.endswith(".c")}
+    assert made.built[step.name] >= {*new, "mm/mm_init.o"}
+
+
+@pytest.mark.parametrize("step", _NAMES)
+def test_a_step_adds_no_message_of_gcc_or_sparse(made: _Made, step: str) -> None:
+    assert made.messages[step] - made.messages["base"] == set()
+
+
+@pytest.mark.parametrize("step", _NAMES)
+def test_checkpatch_has_nothing_to_say(
+    found: source.Source, mails: dict[str, Path], step: str
+) -> None:
+    if not shutil.which("perl"):
+        pytest.fail("perl is missing; apt-get install perl")
+    ended = subprocess.run(
+        ["perl", "scripts/checkpatch.pl", "--strict", "--show-types", "--no-summary", mails[step]],
+        cwd=found.tree,
+        capture_output=True,
+        text=True,
+    )
+    said = re.findall(r"^(?:ERROR|WARNING|CHECK):([A-Z_]+): ", ended.stdout, re.MULTILINE)
+    assert set(said) <= _JUSTIFIED.get(step, set()), ended.stdout
+    # A type that is no longer said needs no reason any more.
+    assert set(said) == _JUSTIFIED.get(step, set())
+    assert ended.stderr == ""
