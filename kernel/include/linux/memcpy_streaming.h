@@ -49,8 +49,8 @@ static __always_inline void memcpy_streaming_drain(void)
 
 /**
  * memfill_streaming - write one image many times with streaming stores
- * @dst: destination, @nr times @size bytes
- * @image: what to write
+ * @dst: destination, @nr times @size bytes, not overlapping @image
+ * @image: what to write, aligned to 8 bytes if @size is 64
  * @size: bytes in the image; 64 is the fast one
  * @nr: number of copies
  *

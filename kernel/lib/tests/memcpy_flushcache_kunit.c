@@ -65,7 +65,7 @@ static __always_inline u32 flushcache_digest(const u8 *data, size_t size)
 
 /*
  * The digest reads a buffer whose contents the compiler knows up to the copy.
- * If the copy does not tell it that memory changes, it reads those.
+ * If the copy does not tell it that memory changes, it may return those.
  */
 #define DEFINE_DIGEST(n)						\
 static noinline u32 flushcache_digest_##n(const void *src)		\

@@ -42,6 +42,7 @@ enum template_step {
 	STEP_ONE_WORD,
 	STEP_NEGATIVE,
 	STEP_TWO_WORDS,
+	STEP_HIGH_BITS,
 	STEP_LAST_WORD,
 	STEP_ALL_WORDS,
 	STEP_NR
@@ -52,6 +53,7 @@ static const char * const template_step_names[] = {
 	[STEP_ONE_WORD]		= "step in a word",
 	[STEP_NEGATIVE]		= "negative step",
 	[STEP_TWO_WORDS]	= "step in two words",
+	[STEP_HIGH_BITS]	= "step in the high bits of a word",
 	[STEP_LAST_WORD]	= "step in the last word",
 	[STEP_ALL_WORDS]	= "step in each word",
 };
@@ -90,6 +92,9 @@ static void template_make_step(struct rnd_state *rnd, enum template_step kind,
 	case STEP_TWO_WORDS:
 		second[1] += sizeof(struct page);
 		second[2] += sizeof(struct page);
+		break;
+	case STEP_HIGH_BITS:
+		second[3] += BIT_ULL(63);
 		break;
 	case STEP_LAST_WORD:
 		second[MEMMAP_PAGE_WORDS - 1] += BIT_ULL(63) + 1;
