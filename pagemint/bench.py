@@ -3,6 +3,7 @@
 
 import argparse
 import datetime
+import errno
 import json
 import os
 import platform
@@ -63,8 +64,8 @@ def main(args: argparse.Namespace) -> int:
     if args.runs < 1:
         raise Failure(f"--runs {args.runs} is too few", "give 1 or more")
     _check_machine(max(sizes))
-    found = source.from_tree(args.ksrc) if args.ksrc else _known(args.kernel)
     _check_writable(args.json)
+    found = source.from_tree(args.ksrc) if args.ksrc else _known(args.kernel)
 
     pair = build.trees(found)
     program = native.link(pair, build.DEBIAN)
@@ -155,6 +156,8 @@ def _check_writable(file: str | None) -> None:
         Path(file).parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=Path(file).parent):
             pass
+        if Path(file).is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
     except OSError as error:
         raise Failure(
             f"cannot write {file}: {error.strerror}", "name another file with --json"
