@@ -1,0 +1,307 @@
+# SPDX-License-Identifier: GPL-2.0-only
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import fake_tree
+import pytest
+
+from pagemint import cache, series, source
+
+_PROGRAM = "import sys; from pagemint.cli import main; sys.exit(main())"
+_FULL_DISK = (
+    "import shutil, types\nshutil.disk_usage = lambda path: types.SimpleNamespace(free=1000)\n"
+)
+_MARK = "PAGEMINT_TEST_MARK"
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A stand-in for a kernel tree, to which the series applies; it cannot be built."""
+    made = tmp_path / "linux"
+    fake_tree.make(made)
+    return made
+
+
+@pytest.fixture
+def config(cache_home: Path) -> None:
+    """A configuration in the cache, so that none is fetched."""
+    entry = cache_home / "configs" / f"{fake_tree.LINE}.1-1"
+    entry.mkdir(parents=True)
+    (entry / "config").write_text("CONFIG_64BIT=y\n")
+    (entry / ".complete").touch()
+
+
+def _bench(
+    *argv: str | Path, before: str = "", **environment: str
+) -> subprocess.CompletedProcess[str]:
+    ended = subprocess.run(
+        [sys.executable, "-c", before + _PROGRAM, "bench", *argv],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **environment},
+        timeout=120,
+    )
+    assert "Traceback" not in ended.stderr
+    return ended
+
+
+def _refusal(*argv: str | Path, before: str = "", status: int = 1, **environment: str) -> str:
+    """Run a bench that is refused, and return the one line that says why."""
+    ended = _bench(*argv, before=before, **environment)
+    assert ended.stdout == ""
+    assert (ended.returncode, ended.stderr.count("\n")) == (status, 1), ended.stderr
+    assert ended.stderr.startswith("pagemint: ")
+    assert "internal error" not in ended.stderr
+    return ended.stderr
+
+
+def _entries(home: Path) -> list[str]:
+    """Return what is in the cache, complete or not, apart from lock files."""
+    return sorted(
+        str(path.relative_to(home)) for path in home.glob("*/*") if path.suffix != ".lock"
+    )
+
+
+# Arguments.
+
+
+@pytest.mark.parametrize("line", ["2.4", "7.3.4", "latest", ""])
+def test_an_unknown_kernel_line_is_refused(line: str) -> None:
+    said = _refusal("--kernel", line)
+    assert f"no edits for Linux {line!r}" in said
+    assert f"choose one of {', '.join(series.lines())}, or give a tree with --ksrc" in said
+
+
+@pytest.mark.parametrize("kind", ["missing", "empty", "file"])
+def test_a_ksrc_that_is_no_kernel_tree_is_refused(tmp_path: Path, kind: str) -> None:
+    given = tmp_path / kind
+    if kind == "empty":
+        given.mkdir()
+    elif kind == "file":
+        given.touch()
+    said = _refusal("--ksrc", given, "--size", "4MiB")
+    assert f"{given} is no Linux source tree: it has no Makefile; give" in said
+
+
+@pytest.mark.parametrize(
+    ("size", "why"),
+    [
+        ("lots", "'lots' is not a size; write a number and a unit"),
+        ("", "'' is not a size"),
+        ("100", "'100' is not a size"),
+        ("-5GB", "'-5GB' is not a size"),
+        ("1GB,", "'' is not a size"),
+        ("0GB", "'0GB' is less than one byte"),
+        ("1MB", "a device of 1MB is too small; give at least 2MiB"),
+        ("1GB,1MB", "a device of 1MB is too small"),
+        ("900000TB", "of memory are free; give --size "),
+    ],
+)
+def test_a_size_that_cannot_be_is_refused(tree: Path, size: str, why: str) -> None:
+    assert why in _refusal("--ksrc", tree, f"--size={size}")
+
+
+@pytest.mark.parametrize("names", ["hugetlb", "", "fsdax,", "FSDAX"])
+def test_an_unknown_workload_is_refused(tree: Path, names: str) -> None:
+    said = _refusal("--ksrc", tree, "--workload", names)
+    assert "there is no workload" in said
+    assert "choose from fsdax, devdax, private" in said
+
+
+@pytest.mark.parametrize(("runs", "status"), [("0", 1), ("-3", 1), ("many", 2), ("1.5", 2)])
+def test_a_number_of_runs_that_cannot_be_is_refused(tree: Path, runs: str, status: int) -> None:
+    assert "--runs" in _refusal("--ksrc", tree, f"--runs={runs}", status=status)
+
+
+def test_a_line_and_a_tree_together_are_refused(tree: Path) -> None:
+    assert "not allowed with" in _refusal("--kernel", "7.3", "--ksrc", tree, status=2)
+
+
+@pytest.mark.parametrize("file", ["file/result.json", "directory", "/proc/nowhere/result.json"])
+def test_a_result_that_cannot_be_written_is_refused_at_once(
+    tmp_path: Path, tree: Path, cache_home: Path, file: str
+) -> None:
+    (tmp_path / "file").write_text("mine")
+    (tmp_path / "directory").mkdir()
+    said = _refusal("--ksrc", tree, "--size", "4MiB", "--json", tmp_path / file)
+    assert f"cannot write {tmp_path / file}: " in said
+    assert said.endswith("; name another file with --json\n")
+    assert (tmp_path / "file").read_text() == "mine"
+    assert _entries(cache_home) == []
+
+
+# Trees, tools and the disk.
+
+
+@pytest.mark.parametrize(
+    "line",
+    [fake_tree.needed()[0], fake_tree.needed()[-1]],
+    ids=lambda one: f"{one.step}:{one.path}",
+)
+def test_an_edit_that_does_not_apply_is_named(
+    tree: Path, cache_home: Path, line: fake_tree.Needed
+) -> None:
+    fake_tree.spoil(tree, line)
+    text = (tree / line.path).read_text()
+    said = _refusal("--ksrc", tree, "--size", "4MiB")
+    assert f"step {line.step} does not apply to {line.path}: it differs there" in said
+    assert (tree / line.path).read_text() == text
+    # The copy of the tree is whole, and of use once the tree is mended elsewhere.
+    assert [name.split("-")[0] for name in _entries(cache_home)] == ["trees/own"]
+
+
+@pytest.mark.usefixtures("config")
+def test_a_build_that_fails_says_where_its_log_is(tree: Path) -> None:
+    said = _refusal("--ksrc", tree, "--size", "4MiB")
+    assert "make olddefconfig in the base tree failed: " in said
+    log = Path(said.split("the whole output is in ")[1].strip())
+    assert "olddefconfig" in log.read_text()
+    assert _refusal("--ksrc", tree, "--size", "4MiB") == said
+
+
+@pytest.mark.usefixtures("config")
+@pytest.mark.parametrize(("program", "package"), [("gcc", "gcc"), ("make", "make"), ("git", "git")])
+def test_a_missing_tool_is_named_with_its_package(
+    tmp_path: Path, tree: Path, program: str, package: str
+) -> None:
+    (tmp_path / "bin").mkdir()
+    for name in ("cp", "gcc", "git", "make", "sh"):
+        found = shutil.which(name)
+        if found and name != program:
+            (tmp_path / "bin" / name).symlink_to(found)
+    said = _refusal("--ksrc", tree, "--size", "4MiB", PATH=str(tmp_path / "bin"))
+    assert f"needs the program {program}, " in said
+    assert said.endswith(f"install it: apt-get install {package}\n")
+
+
+@pytest.mark.usefixtures("config")
+def test_no_room_on_the_disk_is_refused_before_anything_is_written(
+    tree: Path, cache_home: Path
+) -> None:
+    said = _refusal("--ksrc", tree, "--size", "4MiB", before=_FULL_DISK)
+    assert "a copy of the kernel tree needs 2.0 GB on the disk of " in said
+    assert said.endswith("; free some, or set XDG_CACHE_HOME to a directory on another disk\n")
+    assert [name for name in _entries(cache_home) if not name.startswith("configs/")] == []
+
+
+def test_a_cache_that_cannot_be_written_is_refused(tree: Path) -> None:
+    said = _refusal("--ksrc", tree, "--size", "4MiB", XDG_CACHE_HOME="/proc/nowhere")
+    assert "cannot write the cache /proc/nowhere/pagemint: " in said
+    assert "set XDG_CACHE_HOME" in said
+
+
+# Interruptions.
+
+
+@dataclass(frozen=True)
+class _Moment:
+    """When to interrupt: a while after a process runs whose command line has these words."""
+
+    words: str
+    seconds: float
+    signal: signal.Signals
+
+
+_MOMENTS = (
+    _Moment("make olddefconfig", 0.2, signal.SIGINT),
+    _Moment("make mm/mm_init.o", 0.5, signal.SIGTERM),
+    _Moment("make M=", 0.2, signal.SIGINT),
+    _Moment("/host", 0.3, signal.SIGTERM),
+    _Moment("/host", 2.0, signal.SIGINT),
+)
+
+
+@pytest.fixture(scope="module")
+def user_cache() -> Path:
+    """The user's own cache, with the real source in it, and the patched tree too."""
+    from pagemint import build
+
+    build.trees(source.get(fake_tree.LINE))
+    return cache.root()
+
+
+@contextmanager
+def _started(mark: str, *argv: str) -> Iterator[subprocess.Popen[str]]:
+    with subprocess.Popen(
+        [sys.executable, "-c", _PROGRAM, "bench", *argv],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, _MARK: mark},
+    ) as child:
+        try:
+            yield child
+        finally:
+            child.kill()
+
+
+def _running(mark: str) -> dict[int, str]:
+    """Return the processes that inherited a mark, with their command lines."""
+    found = {}
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            if f"{_MARK}={mark}".encode() in (path / "environ").read_bytes().split(b"\0"):
+                words = (path / "cmdline").read_bytes().split(b"\0")
+                found[int(path.name)] = " ".join(map(os.fsdecode, words))
+        except OSError:
+            pass  # it has ended meanwhile, or is another user's
+    return found
+
+
+def _wait_for(mark: str, words: str, child: subprocess.Popen[str]) -> None:
+    until = time.monotonic() + 200
+    wanted = words.split()
+    while not any(
+        all(word in line for word in wanted)
+        for process, line in _running(mark).items()
+        if process != child.pid
+    ):
+        assert child.poll() is None, f"it ended before {words!r} ran: {child.communicate()}"
+        assert time.monotonic() < until, f"{words!r} never ran"
+        time.sleep(0.02)
+
+
+def test_an_interrupted_bench_leaves_no_process_and_the_next_run_succeeds(
+    user_cache: Path, cache_home: Path, tmp_path: Path
+) -> None:
+    cache_home.mkdir(parents=True)
+    for kind in ("sources", "configs", "trees"):
+        (cache_home / kind).symlink_to(user_cache / kind)
+    result = tmp_path / "result.json"
+    argv = ("--kernel", fake_tree.LINE, "--workload", "fsdax", "--json", str(result))
+    for moment in _MOMENTS:
+        mark = uuid.uuid4().hex
+        with _started(mark, *argv, "--size", "1GB", "--runs", "100000") as child:
+            _wait_for(mark, moment.words, child)
+            time.sleep(moment.seconds)
+            child.send_signal(moment.signal)
+            out, err = child.communicate(timeout=20)
+        assert child.returncode == 130, moment
+        assert out == ""
+        assert "Traceback" not in err
+        lines = [line for line in err.splitlines() if line.startswith("pagemint: ")]
+        assert lines[-1:] == ["pagemint: interrupted; run again to continue"]
+        assert err.splitlines()[-1] == lines[-1]
+        time.sleep(0.1)  # for what was killed to be gone
+        assert _running(mark) == {}, moment
+        # Whatever is there is complete.
+        for kind in ("builds", "native"):
+            left = [path for path in (cache_home / kind).glob("*") if path.is_dir()]
+            assert [path for path in left if not (path / ".complete").exists()] == []
+        assert not result.exists()
+    mark = uuid.uuid4().hex
+    with _started(mark, *argv, "--size", "4MiB", "--runs", "1") as child:
+        out, err = child.communicate(timeout=200)
+    assert child.returncode == 0, err
+    assert json.loads(result.read_text())["rows"]
+    assert _running(mark) == {}
