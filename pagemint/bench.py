@@ -2,21 +2,14 @@
 """`pagemint bench`: the memory map's bring-up, before and after, natively on this machine."""
 
 import argparse
-import datetime
-import errno
-import json
-import os
 import platform
-import sys
-import tempfile
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
-from pagemint import __version__, build, cache, native, returns, series, source
+from pagemint import build, cache, native, result, returns, series, source
 from pagemint.errors import Failure
 from pagemint.measure import (
     FIRST_PFN,
@@ -30,9 +23,6 @@ from pagemint.measure import (
 )
 from pagemint.progress import bar, note, step
 from pagemint.sizes import format_size, parse_size
-
-SCHEMA = "pagemint/1"
-"""The format of a result."""
 
 _SMALLEST = 2 << 20  # bytes: one compound
 
@@ -64,8 +54,8 @@ def main(args: argparse.Namespace) -> int:
     if args.runs < 1:
         raise Failure(f"--runs {args.runs} is too few", "give 1 or more")
     _check_machine(max(sizes))
-    _check_writable(args.json)
-    found = source.from_tree(args.ksrc) if args.ksrc else _known(args.kernel)
+    result.check_writable(args.json)
+    found = series.source_for(args.kernel, args.ksrc)
 
     pair = build.trees(found)
     program = native.link(pair, build.DEBIAN)
@@ -87,9 +77,8 @@ def main(args: argparse.Namespace) -> int:
                 rows += more
                 limits.append(limit)
 
-    result = {
-        "schema": SCHEMA,
-        "host": _host(huge),
+    body = {
+        "host": {**result.host(), "huge_bytes": huge},
         "kernel": {
             "version": found.version,
             "source": pair[0].key,
@@ -104,12 +93,8 @@ def main(args: argparse.Namespace) -> int:
         },
         "rows": [asdict(row) for row in rows],
     }
-    text = json.dumps(result, indent=1) + "\n"
     _print_tables(rows, limits, machine, Console(stderr=args.json == "-"))
-    if args.json == "-":
-        sys.stdout.write(text)
-    elif args.json:
-        _write(Path(args.json), text)
+    result.write(args.json, body)
     return 0
 
 
@@ -127,81 +112,17 @@ def _checked_size(text: str) -> int:
     return size
 
 
-def _known(line: str) -> source.Source:
-    if line not in series.lines():
-        raise Failure(
-            f"the series has no edits for Linux {line!r}",
-            f"choose one of {', '.join(series.lines())}, or give a tree with --ksrc DIR",
-        )
-    return source.get(line)
-
-
 def _check_machine(size: int) -> None:
     if platform.machine() != "x86_64":
         raise Failure(f"this machine is {platform.machine()}", "run this on x86-64")
     needed = size // PAGE * STRUCT_PAGE
-    free = _memory()["MemAvailable"]
+    free = result.memory()["MemAvailable"]
     if needed > free * 0.95:
         raise Failure(
             f"the memory map of {format_size(size)} takes {format_size(needed)}, "
             f"and {format_size(free)} of memory are free",
             f"give --size {int(free * 0.9) * PAGE // STRUCT_PAGE // 10**9}GB or less",
         )
-
-
-def _check_writable(file: str | None) -> None:
-    if not file or file == "-":
-        return
-    try:
-        Path(file).parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=Path(file).parent):
-            pass
-        if Path(file).is_dir():
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-    except OSError as error:
-        raise Failure(
-            f"cannot write {file}: {error.strerror}", "name another file with --json"
-        ) from error
-
-
-def _write(file: Path, text: str) -> None:
-    """Write a file that is there whole or not at all."""
-    part = file.with_name(f".{file.name}.{os.getpid()}")
-    try:
-        part.write_text(text)
-        part.replace(file)
-    finally:
-        part.unlink(missing_ok=True)
-    note(f"the result is in {file}")
-
-
-def _memory() -> dict[str, int]:
-    """Return /proc/meminfo in bytes."""
-    fields = (line.split() for line in Path("/proc/meminfo").read_text().splitlines())
-    return {name.rstrip(":"): int(value) * 1024 for name, value, *_ in fields}
-
-
-def _host(huge: int) -> dict[str, Any]:
-    cpu = {
-        key.strip(): value.strip()
-        for line in Path("/proc/cpuinfo").read_text().splitlines()
-        for key, _, value in [line.partition(":")]
-    }
-    return {
-        "cpu": cpu.get("model name", "unknown"),
-        "family_model_stepping": [
-            int(cpu.get(key, 0)) for key in ("cpu family", "model", "stepping")
-        ],
-        "virtual": "hypervisor" in cpu.get("flags", "").split(),
-        "cpus": os.cpu_count(),
-        "memory_bytes": _memory()["MemTotal"],
-        "huge_bytes": huge,
-        "load_average": os.getloadavg()[0],
-        "kernel": platform.release(),
-        "compiler": build.compiler(),
-        "pagemint": __version__,
-        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-    }
 
 
 def _print_tables(rows: list[Row], limits: list[Limit], machine: str, console: Console) -> None:

@@ -4,6 +4,7 @@
 import os
 import re
 import shutil
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache as once
 from pathlib import Path
@@ -101,20 +102,20 @@ def build(tree: Tree, config: Config, given: Path | None = None) -> Path:
     base = given or config_for(tree.line)
     key = cache.digest(tree.key, str(tree.path), *tree.objects, base, *config.options, compiler())
 
-    def make(work: Path) -> None:
+    def fill(work: Path) -> None:
         cache.need_space(work, _BUILD_ROOM, "a kernel build")
         options = "".join(f"{option}\n" for option in config.options)
         (work / ".config").write_text(base.read_text() + options)
         with step(f"configuring the {tree.variant} tree ({config.name})"):
-            _make(tree, work, "olddefconfig")
-            _check(config, work / ".config")
-            _make(tree, work, "prepare")
+            make(tree, work, "olddefconfig")
+            check_config(work / ".config", config.name, config.options)
+            make(tree, work, "prepare")
         with step(f"compiling {len(tree.objects)} objects of the {tree.variant} tree"):
             # One after the other: kbuild reaches arch/x86/lib by two ways, which would race.
             for one in tree.objects:
-                _make(tree, work, one, jobs=1)
+                make(tree, work, one, jobs=1)
 
-    return cache.entry("builds", key, make, in_place=True)
+    return cache.entry("builds", key, fill, in_place=True)
 
 
 def compile_glue(tree: Tree, built: Path, sources: list[Path], scratch: Path) -> list[Path]:
@@ -134,7 +135,7 @@ def compile_glue(tree: Tree, built: Path, sources: list[Path], scratch: Path) ->
     names = [one.with_suffix(".o").name for one in sources if one.suffix == ".c"]
     (scratch / "Kbuild").write_text(f"obj-m := {' '.join(names)}\n")
     for name in names:
-        _make(tree, built, f"M={scratch}", name, jobs=1)
+        make(tree, built, f"M={scratch}", name, jobs=1)
     return [scratch / name for name in names]
 
 
@@ -144,7 +145,15 @@ def compiler() -> str:
     return run(["gcc", "--version"], what="asking gcc for its version").splitlines()[0]
 
 
-def _make(tree: Tree, build_dir: Path, *targets: str, jobs: int | None = None) -> None:
+def make(tree: Tree, build_dir: Path, *targets: str, jobs: int | None = None) -> None:
+    """Run the kernel's own make for `tree` in a build directory.
+
+    Args:
+        tree: what to build.
+        build_dir: where, and where a log of each target stays.
+        targets: what to make, and variables.
+        jobs: how many at once, if not as many as there are CPUs.
+    """
     name = re.sub(r"\W+", "_", targets[-1])
     what = f"make {targets[-1]} in the {tree.variant} tree"
     argv = ["make", "-s", f"-j{jobs or os.cpu_count() or 1}", f"O={build_dir}", *targets]
@@ -157,16 +166,20 @@ def _make(tree: Tree, build_dir: Path, *targets: str, jobs: int | None = None) -
     run(argv, cwd=tree.path, env=env, log=build_dir / f"{name}.log", what=what)
 
 
-def _check(config: Config, file: Path) -> None:
-    """Refuse a configuration that lost one of its options."""
+def check_config(file: Path, name: str, options: Iterable[str]) -> None:
+    """Refuse a configuration that lost an option on the way through kconfig.
+
+    Raises:
+        Failure: names the option, and the configuration by `name`.
+    """
     kept = set(file.read_text().splitlines())
-    for option in config.options:
+    for option in options:
         # An option that is off may also not be there at all.
         off = re.fullmatch(r"# (\w+) is not set", option)
         lost = any(line.startswith(f"{off[1]}=") for line in kept) if off else option not in kept
         if lost:
             raise Failure(
-                f"the configuration {config.name!r} loses {option!r} on this tree",
+                f"the configuration {name!r} loses {option!r} on this tree",
                 "its dependencies are not met there; use another tree",
             )
 

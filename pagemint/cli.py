@@ -12,6 +12,7 @@ from typing import NoReturn
 
 COMMANDS = {
     "bench": "time the memory map's bring-up, before and after, on this machine",
+    "vm": "bind and rebind real devices in virtual machines, before and after",
     "series": "put the patch series into a kernel tree, or write it as mails",
     "source": "list and fetch kernel sources",
     "doctor": "say what this machine can do, and what it lacks",

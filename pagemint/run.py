@@ -43,6 +43,7 @@ def run(
     cwd: Path | None = None,
     env: Mapping[str, str] | None = None,
     log: Path | None = None,
+    limit: float | None = None,
     what: str,
 ) -> str:
     """Run a program to its end and return what it wrote to stdout.
@@ -55,10 +56,11 @@ def run(
         cwd: the directory to run it in.
         env: the whole environment, if not this one's.
         log: receives both outputs, stdout first.
+        limit: seconds after which the program is ended.
         what: names the work in messages ("building mm/mm_init.o").
 
     Raises:
-        Failure: the program is not installed, or ends with a status other than 0.
+        Failure: the program is not installed, takes too long, or ends with a status other than 0.
     """
     if cwd is not None and not cwd.is_dir():
         raise Failure(f"{what}: there is no directory {cwd}", "run again to make it anew")
@@ -77,7 +79,15 @@ def run(
     except (FileNotFoundError, PermissionError) as error:
         raise _missing(str(argv[0]), what) from error
     try:
-        stdout, stderr = child.communicate()
+        stdout, stderr = child.communicate(timeout=limit)
+    except subprocess.TimeoutExpired as error:
+        _end_group(child)
+        if log is not None:
+            log.write_bytes((error.stdout or b"") + (error.stderr or b""))
+        raise Failure(
+            f"{what} did not end within {limit:.0f} s",
+            f"its output so far is in {log}" if log else "try again on a machine less busy",
+        ) from error
     except BaseException:
         _end_group(child)
         raise

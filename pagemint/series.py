@@ -55,6 +55,22 @@ def lines() -> list[str]:
     )
 
 
+def source_for(line: str, own: Path | None) -> source.Source:
+    """Return the source that --ksrc names, or else Debian's of a kernel line, to be patched.
+
+    Raises:
+        Failure: the series has no edits for `line`, or the source cannot be had.
+    """
+    if own:
+        return source.from_tree(own)
+    if line not in lines():
+        raise Failure(
+            f"the series has no edits for Linux {line!r}",
+            f"choose one of {', '.join(lines())}, or give a tree with --ksrc DIR",
+        )
+    return source.get(line)
+
+
 def nearest_line(line: str) -> str:
     """Return the line whose edits to try on a tree of `line`: itself, or the newest before it."""
     known = lines()

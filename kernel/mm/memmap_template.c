@@ -72,6 +72,7 @@ static const struct kernel_param_ops memmap_init_param_ops = {
 	.set = memmap_init_param_set,
 	.get = memmap_init_param_get,
 };
+
 __core_param_cb(memmap_init, &memmap_init_param_ops, NULL, 0644);
 
 /**

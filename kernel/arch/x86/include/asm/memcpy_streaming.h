@@ -46,9 +46,9 @@ static __always_inline void arch_memfill_streaming_64(void *dst,
 			     : "memory");
 }
 
-/* sfence: streaming stores are weakly ordered, against each other as well. */
 static __always_inline void arch_memcpy_streaming_drain(void)
 {
+	/* sfence: streaming stores are weakly ordered, against each other too. */
 	wmb();
 }
 

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What a guest, or a bare machine, needs to see a memory map brought up:
+ *
+ *   last     the last memmap_init_zone_device(): nanoseconds, first PFN, pages
+ *   hash     a hash over the struct pages that it left
+ *   private  write "BYTES": memremap_pages() of that much device-private memory;
+ *            read: nanoseconds of it, of the memory map in it, and its hash
+ *
+ * in debugfs, under pagemint. Works on kernels with and without the series.
+ */
+#include <linux/debugfs.h>
+#include <linux/ioport.h>
+#include <linux/kprobes.h>
+#include <linux/ktime.h>
+#include <linux/memremap.h>
+#include <linux/mm.h>
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/sched.h>
+#include <linux/seq_file.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+#include <linux/version.h>
+
+/* The range that was initialised last; written by the probe alone. */
+static struct {
+	u64 ns;
+	unsigned long start_pfn;
+	unsigned long nr_pages;
+	struct dev_pagemap *pgmap;
+} last;
+
+struct call {
+	ktime_t start;
+	unsigned long start_pfn;
+	unsigned long nr_pages;
+	struct dev_pagemap *pgmap;
+};
+
+static int call_enter(struct kretprobe_instance *ri, struct pt_regs *regs)
+{
+	struct call *call = (struct call *)ri->data;
+
+	call->start_pfn = regs_get_kernel_argument(regs, 1);
+	call->nr_pages = regs_get_kernel_argument(regs, 2);
+	call->pgmap = (struct dev_pagemap *)regs_get_kernel_argument(regs, 3);
+	call->start = ktime_get();
+	return 0;
+}
+
+static int call_leave(struct kretprobe_instance *ri, struct pt_regs *regs)
+{
+	const struct call *call = (struct call *)ri->data;
+	struct vmem_altmap *altmap = pgmap_altmap(call->pgmap);
+
+	last.ns = ktime_to_ns(ktime_sub(ktime_get(), call->start));
+	last.pgmap = call->pgmap;
+	last.start_pfn = call->start_pfn;
+	/* What the altmap takes was not initialised. */
+	if (altmap)
+		last.start_pfn = altmap->base_pfn + altmap->reserve + altmap->free;
+	last.nr_pages = call->start_pfn + call->nr_pages - last.start_pfn;
+	return 0;
+}
+
+static struct kretprobe probe = {
+	.kp.symbol_name = "memmap_init_zone_device",
+	.entry_handler = call_enter,
+	.handler = call_leave,
+	.data_size = sizeof(struct call),
+	.maxactive = 4,
+};
+
+/*
+ * Addresses legitimately differ from boot to boot: the dev_pagemap counts as
+ * one number, and a pointer into the memory map as the distance to it.
+ */
+static u64 hash_last(void)
+{
+	const unsigned long low = (unsigned long)pfn_to_page(last.start_pfn);
+	const unsigned long high = (unsigned long)pfn_to_page(last.start_pfn + last.nr_pages);
+	u64 hash = 0xcbf29ce484222325;
+	unsigned long i, w;
+
+	for (i = 0; i < last.nr_pages; i++) {
+		const u64 *word = (const u64 *)pfn_to_page(last.start_pfn + i);
+
+		for (w = 0; w < sizeof(struct page) / sizeof(u64); w++) {
+			u64 value = word[w];
+
+			if (value == (unsigned long)last.pgmap)
+				value = 1;
+			else if (value >= low && value < high)
+				value -= (unsigned long)word;
+			hash = (hash ^ value) * 0x100000001b3;
+			hash ^= hash >> 29;
+		}
+		if (i % PAGES_PER_SECTION == 0)
+			cond_resched();
+	}
+	return hash;
+}
+
+static int last_show(struct seq_file *m, void *unused)
+{
+	seq_printf(m, "%llu %lu %lu\n", last.ns, last.start_pfn, last.nr_pages);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(last);
+
+static int hash_show(struct seq_file *m, void *unused)
+{
+	if (!last.nr_pages || !pfn_valid(last.start_pfn))
+		return -ENODEV;
+	seq_printf(m, "%016llx\n", hash_last());
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(hash);
+
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 19, 0)
+static void private_free(struct folio *folio)
+{
+}
+#else
+static void private_free(struct page *page)
+{
+}
+#endif
+
+static vm_fault_t private_migrate(struct vm_fault *vmf)
+{
+	return VM_FAULT_SIGBUS;
+}
+
+static const struct dev_pagemap_ops private_ops = {
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 19, 0)
+	.folio_free = private_free,
+#else
+	.page_free = private_free,
+#endif
+	.migrate_to_ram = private_migrate,
+};
+
+static DEFINE_MUTEX(private_lock);
+static struct {
+	u64 ns, init_ns, hash;
+} private_result;
+
+static int bring_up_private(u64 size)
+{
+	struct dev_pagemap *pgmap;
+	struct resource *res;
+	ktime_t start;
+	int err = 0;
+	void *p;
+
+	pgmap = kzalloc(sizeof(*pgmap), GFP_KERNEL);
+	if (!pgmap)
+		return -ENOMEM;
+	res = request_free_mem_region(&iomem_resource, size, "pagemint");
+	if (IS_ERR(res)) {
+		err = PTR_ERR(res);
+		goto out_free;
+	}
+	pgmap->type = MEMORY_DEVICE_PRIVATE;
+	pgmap->ops = &private_ops;
+	pgmap->owner = pgmap;
+	pgmap->range.start = res->start;
+	pgmap->range.end = res->end;
+	pgmap->nr_range = 1;
+
+	start = ktime_get();
+	p = memremap_pages(pgmap, numa_mem_id());
+	if (IS_ERR(p)) {
+		err = PTR_ERR(p);
+		goto out_release;
+	}
+	private_result.ns = ktime_to_ns(ktime_sub(ktime_get(), start));
+	private_result.init_ns = last.ns;
+	private_result.hash = hash_last();
+	memunmap_pages(pgmap);
+out_release:
+	release_mem_region(res->start, resource_size(res));
+out_free:
+	kfree(pgmap);
+	return err;
+}
+
+static int private_show(struct seq_file *m, void *unused)
+{
+	seq_printf(m, "%llu %llu %016llx\n", private_result.ns,
+		   private_result.init_ns, private_result.hash);
+	return 0;
+}
+
+static int private_open(struct inode *inode, struct file *file)
+{
+	return single_open(file, private_show, NULL);
+}
+
+static ssize_t private_write(struct file *file, const char __user *buf,
+			     size_t count, loff_t *pos)
+{
+	u64 size;
+	int err = kstrtou64_from_user(buf, count, 0, &size);
+
+	if (err)
+		return err;
+	if (!size || !IS_ALIGNED(size, SUBSECTION_SIZE))
+		return -EINVAL;
+	mutex_lock(&private_lock);
+	err = bring_up_private(size);
+	mutex_unlock(&private_lock);
+	return err ?: count;
+}
+
+static const struct file_operations private_fops = {
+	.owner = THIS_MODULE,
+	.open = private_open,
+	.read = seq_read,
+	.write = private_write,
+	.llseek = seq_lseek,
+	.release = single_release,
+};
+
+static struct dentry *dir;
+
+static int __init pagemint_guest_init(void)
+{
+	int err = register_kretprobe(&probe);
+
+	if (err)
+		return err;
+	dir = debugfs_create_dir("pagemint", NULL);
+	debugfs_create_file("last", 0400, dir, NULL, &last_fops);
+	debugfs_create_file("hash", 0400, dir, NULL, &hash_fops);
+	debugfs_create_file("private", 0600, dir, NULL, &private_fops);
+	return 0;
+}
+module_init(pagemint_guest_init);
+
+static void __exit pagemint_guest_exit(void)
+{
+	debugfs_remove_recursive(dir);
+	unregister_kretprobe(&probe);
+}
+module_exit(pagemint_guest_exit);
+
+MODULE_DESCRIPTION("Times and hashes the memory map of device memory");
+MODULE_LICENSE("GPL");

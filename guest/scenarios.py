@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Runs inside a guest, or on a bare machine: binds devices again and again, and says what it saw.
+
+Needs root and ndctl. Writes a JSON object a line.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+PROBE = Path("/sys/kernel/debug/pagemint")
+MODE = Path("/sys/module/kernel/parameters/memmap_init")
+TRACE = Path("/sys/kernel/tracing")
+NAMESPACE = "namespace0.0"
+MODES = ("slow", "template", "streaming", "fill")
+
+Record = dict[str, Any]
+
+
+def run(*argv: str) -> str:
+    """Run a program and return its output; a failure ends the scenario with its last line."""
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    if done.returncode:
+        lines = (done.stderr or done.stdout).strip().splitlines() or [str(done.returncode)]
+        raise RuntimeError(f"{' '.join(argv)}: {lines[-1]}")
+    return done.stdout
+
+
+def prepare(module: str) -> None:
+    """Mount what the scenarios read and load the module `module`."""
+    for kind, where in (("debugfs", PROBE.parent), ("tracefs", TRACE)):
+        if where.is_dir() and not where.is_mount():
+            run("mount", "-t", kind, "none", str(where))
+    if not PROBE.exists():
+        run("insmod", module)
+
+
+def modes() -> tuple[str, ...]:
+    """Return the modes of this kernel; a kernel without the series has none to choose."""
+    return MODES if MODE.exists() else ("base",)
+
+
+def set_mode(mode: str) -> None:
+    """Choose the mode for the binds to come."""
+    if mode != "base":
+        MODE.write_text(mode)
+
+
+def last_init() -> tuple[int, int]:
+    """Return nanoseconds and pages of the last memory map that was brought up."""
+    nanoseconds, _, pages = (int(word) for word in (PROBE / "last").read_text().split())
+    return nanoseconds, pages
+
+
+class Device:
+    """A device of a driver of the nd bus, to be unbound and bound."""
+
+    def __init__(self, driver: str) -> None:
+        """Find the one device that `driver` has bound."""
+        self.driver = Path("/sys/bus/nd/drivers") / driver
+        links = [path.name for path in self.driver.iterdir() if path.is_symlink()]
+        names = [name for name in links if name != "module"]
+        if len(names) != 1:
+            raise RuntimeError(f"{driver} has {names or 'no device'}, not one")
+        self.name = names[0]
+
+    def unbind(self) -> None:
+        """Take the device from its driver, which takes the memory map down."""
+        (self.driver / "unbind").write_text(self.name)
+
+    def bind(self) -> int:
+        """Give the device to its driver and return the nanoseconds that took."""
+        start = time.monotonic_ns()
+        (self.driver / "bind").write_text(self.name)
+        return time.monotonic_ns() - start
+
+
+def rebinds(device: Device, count: int) -> Iterator[Record]:
+    """Unbind and bind `count` times in each mode, the modes in turn."""
+    for number in range(count):
+        for mode in modes():
+            set_mode(mode)
+            device.unbind()
+            bind_ns = device.bind()
+            init_ns, pages = last_init()
+            record: Record = {"mode": mode, "bind_ns": bind_ns, "init_ns": init_ns, "pages": pages}
+            if number in (0, count - 1):
+                record["hash"] = (PROBE / "hash").read_text().strip()
+            yield record
+
+
+def namespace(driver: str, *options: str) -> tuple[Device, Record]:
+    """Make the namespace anew, which is its first bind."""
+    start = time.monotonic_ns()
+    run("ndctl", "create-namespace", "-f", "-e", NAMESPACE, *options)
+    spent = time.monotonic_ns() - start
+    init_ns, pages = last_init()
+    first = {"first": True, "mode": modes()[-1], "bind_ns": spent, "init_ns": init_ns}
+    return Device(driver), {**first, "pages": pages}
+
+
+def fsdax(count: int) -> Iterator[Record]:
+    """Order 0, the memory map on the device."""
+    device, first = namespace("nd_pmem", "-m", "fsdax", "-M", "dev")
+    yield first
+    yield from rebinds(device, count)
+
+
+def devdax(count: int) -> Iterator[Record]:
+    """2 MiB compounds, the memory map on the device."""
+    device, first = namespace("dax_pmem", "-m", "devdax", "-a", "2M", "-M", "dev")
+    yield first
+    yield from rebinds(device, count)
+
+
+def devdax_mem(count: int) -> Iterator[Record]:
+    """2 MiB compounds, the memory map in ordinary memory and deduplicated."""
+    device, first = namespace("dax_pmem", "-m", "devdax", "-a", "2M", "-M", "mem")
+    yield first
+    yield from rebinds(device, count)
+
+
+def private(count: int, size: int) -> Iterator[Record]:
+    """Device-private memory, in one call each time."""
+    for _ in range(count):
+        for mode in modes():
+            set_mode(mode)
+            (PROBE / "private").write_text(str(size))
+            bind_ns, init_ns, digest = (PROBE / "private").read_text().split()
+            record = {"mode": mode, "bind_ns": int(bind_ns), "init_ns": int(init_ns)}
+            yield {**record, "pages": last_init()[1], "hash": digest}
+
+
+def trace_gate() -> Iterator[Record]:
+    """Count the page_ref_set events of a rebind: the tracepoint leads to the slow path."""
+    event = TRACE / "events/page_ref/page_ref_set/enable"
+    if not event.exists():
+        return
+    device, _ = namespace("nd_pmem", "-m", "fsdax", "-M", "dev")
+    for mode in modes():
+        set_mode(mode)
+        device.unbind()
+        (TRACE / "trace").write_text("")
+        event.write_text("1")
+        device.bind()
+        event.write_text("0")
+        seen = 0
+        for stats in TRACE.glob("per_cpu/cpu*/stats"):
+            fields = dict(line.split(":", 1) for line in stats.read_text().splitlines())
+            seen += int(fields["entries"]) + int(fields["overrun"])
+        yield {"mode": mode, "events": seen, "pages": last_init()[1]}
+
+
+SCENARIOS = ("fsdax", "devdax", "devdax-mem", "private", "trace")
+
+
+def scenario(name: str, count: int, size: int) -> Iterator[Record]:
+    """Return what a scenario yields."""
+    if name == "private":
+        return private(min(count, 10), size)
+    if name == "trace":
+        return trace_gate()
+    return {"fsdax": fsdax, "devdax": devdax, "devdax-mem": devdax_mem}[name](count)
+
+
+def main() -> int:
+    """Run the scenarios that the command line names."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--scenario", required=True, help="names, separated by commas")
+    parser.add_argument("--rebinds", type=int, default=30)
+    parser.add_argument("--private-size", type=int, required=True, help="bytes")
+    parser.add_argument("--module", required=True, help="pagemint_guest.ko")
+    parser.add_argument("--output", type=Path, required=True)
+    args = parser.parse_args()
+    with args.output.open("w", buffering=1) as output:
+        name = "start"
+        try:
+            prepare(args.module)
+            for name in args.scenario.split(","):
+                for record in scenario(name, args.rebinds, args.private_size):
+                    output.write(json.dumps({"scenario": name, **record}) + "\n")
+        except (OSError, RuntimeError) as error:
+            output.write(json.dumps({"scenario": name, "error": str(error)}) + "\n")
+            return 1
+        output.write(json.dumps({"done": True}) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The result file: what every one says of the machine, and how it is written."""
+
+import datetime
+import errno
+import json
+import os
+import platform
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from pagemint import __version__, build
+from pagemint.errors import Failure
+from pagemint.progress import note
+
+SCHEMA = "pagemint/1"
+"""The format of a result."""
+
+
+def check_writable(file: str | None) -> None:
+    """Check, before there is anything to lose, that `write` will be able to write there.
+
+    Raises:
+        Failure: it will not.
+    """
+    if not file or file == "-":
+        return
+    try:
+        Path(file).parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=Path(file).parent):
+            pass
+        if Path(file).is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    except OSError as error:
+        raise Failure(
+            f"cannot write {file}: {error.strerror}", "name another file with --json"
+        ) from error
+
+
+def write(file: str | None, body: dict[str, Any]) -> None:
+    """Write a result to a file, which is there whole or not at all; - is standard output."""
+    if not file:
+        return
+    text = json.dumps({"schema": SCHEMA, **body}, indent=1) + "\n"
+    if file == "-":
+        sys.stdout.write(text)
+        return
+    target = Path(file)
+    part = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        part.write_text(text)
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)
+    note(f"the result is in {file}")
+
+
+def memory() -> dict[str, int]:
+    """Return /proc/meminfo in bytes."""
+    fields = (line.split() for line in Path("/proc/meminfo").read_text().splitlines())
+    return {name.rstrip(":"): int(value) * 1024 for name, value, *_ in fields}
+
+
+def host() -> dict[str, Any]:
+    """Return what a result says of the machine it was made on."""
+    cpu = {
+        key.strip(): value.strip()
+        for line in Path("/proc/cpuinfo").read_text().splitlines()
+        for key, _, value in [line.partition(":")]
+    }
+    return {
+        "cpu": cpu.get("model name", "unknown"),
+        "family_model_stepping": [
+            int(cpu.get(key, 0)) for key in ("cpu family", "model", "stepping")
+        ],
+        "virtual": "hypervisor" in cpu.get("flags", "").split(),
+        "cpus": os.cpu_count(),
+        "memory_bytes": memory()["MemTotal"],
+        "load_average": os.getloadavg()[0],
+        "kernel": platform.release(),
+        "compiler": build.compiler(),
+        "pagemint": __version__,
+        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+    }

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Whole kernels for the VM lab, and the module that its guests load."""
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from pagemint import build, cache
+from pagemint.build import Tree
+from pagemint.progress import step
+
+GUEST = Path(__file__).resolve().parent.parent / "guest"
+"""What runs inside a guest, and the fragments its kernels are configured with."""
+
+_ROOM = 1_500_000_000  # bytes: a build directory of a whole small kernel
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel to boot.
+
+    Attributes:
+        variant: base or patched.
+        image: what QEMU boots.
+        module: pagemint_guest.ko for it.
+    """
+
+    variant: str
+    image: Path
+    module: Path
+
+
+def kernel(tree: Tree, fragments: tuple[str, ...]) -> Kernel:
+    """Return the kernel of a tree, built if it is not in the cache: some five minutes.
+
+    Args:
+        tree: what to build.
+        fragments: names of files in guest/config, on top of the kernel's tinyconfig.
+
+    Raises:
+        Failure: the build fails, or the configuration loses an option of a fragment.
+    """
+    files = [GUEST / "config" / f"{name}.config" for name in fragments]
+    lines = [line for file in files for line in file.read_text().splitlines()]
+    wanted = _last_of_each([line for line in lines if "CONFIG_" in line])
+    name = "+".join(fragments)
+    key = cache.digest(tree.key, str(tree.path), *wanted, build.compiler())
+
+    def make_kernel(work: Path) -> None:
+        cache.need_space(work, _ROOM, "a kernel for the VM lab")
+        with step(f"configuring the {tree.variant} kernel ({name})"):
+            build.make(tree, work, "tinyconfig")
+            with (work / ".config").open("a") as config:
+                config.writelines(f"{line}\n" for line in wanted)
+            build.make(tree, work, "olddefconfig")
+            build.check_config(work / ".config", name, wanted)
+        with step(f"building the {tree.variant} kernel ({name}), some five minutes"):
+            build.make(tree, work, "bzImage", "modules")
+
+    built = cache.entry("kernels", key, make_kernel, in_place=True)
+    sources = sorted(GUEST.glob("*.c"))
+
+    def make_module(work: Path) -> None:
+        for one in (*sources, GUEST / "Kbuild"):
+            shutil.copyfile(one, work / one.name)
+        build.make(tree, built, f"M={work}", "modules", jobs=1)
+
+    module = cache.entry("modules", cache.digest(key, *sources), make_module)
+    image = built / "arch/x86/boot/bzImage"
+    return Kernel(tree.variant, image, module / "pagemint_guest.ko")
+
+
+def _last_of_each(lines: list[str]) -> list[str]:
+    """Return the lines of a configuration in which a later one overrides an earlier one."""
+    last: dict[str, str] = {}
+    for line in lines:
+        symbol = line.removeprefix("# ").split("=")[0].split(" ")[0]
+        if symbol.startswith("CONFIG_"):
+            last[symbol] = line
+    return list(last.values())
