@@ -9,7 +9,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -156,16 +156,54 @@ def trace_gate() -> Iterator[Record]:
         yield {"mode": mode, "events": seen, "pages": last_init()[1]}
 
 
-SCENARIOS = ("fsdax", "devdax", "devdax-mem", "private", "trace")
+def messages() -> Iterator[Record]:
+    """Return what memmap_init_zone_device() says of itself in each mode."""
+    control = Path("/proc/dynamic_debug/control")
+    control.write_text("func memmap_init_zone_device +p")
+    device, _ = namespace("nd_pmem", "-m", "fsdax", "-M", "dev")
+    for mode in modes():
+        set_mode(mode)
+        device.unbind()
+        device.bind()
+        said = [line for line in run("dmesg").splitlines() if "initialised" in line]
+        yield {"mode": mode, "message": said[-1].partition("] ")[2] or said[-1]}
+    control.write_text("func memmap_init_zone_device -p")
+
+
+def leaks(count: int) -> Iterator[Record]:
+    """Return the memory that is in use before and after `count` binds, in bytes, and kmemleak's."""
+    device, _ = namespace("nd_pmem", "-m", "fsdax", "-M", "mem")
+    for number in range(count + 20):
+        if number in (20, count + 19):
+            Path("/proc/sys/vm/drop_caches").write_text("3")
+            fields = (line.split() for line in Path("/proc/meminfo").read_text().splitlines())
+            kib = {name.rstrip(":"): int(value) for name, value, *_ in fields}
+            used = {name: kib[name] << 10 for name in ("MemAvailable", "Slab", "PageTables")}
+            yield {"mode": modes()[-1], "cycle": number, **used}
+        device.unbind()
+        device.bind()
+    kmemleak = Path("/sys/kernel/debug/kmemleak")
+    if kmemleak.exists():
+        # What is new is looked at twice before it is reported.
+        for _ in range(2):
+            kmemleak.write_text("scan")
+        yield {"mode": modes()[-1], "kmemleak": kmemleak.read_text()}
 
 
 def scenario(name: str, count: int, size: int) -> Iterator[Record]:
     """Return what a scenario yields."""
-    if name == "private":
-        return private(min(count, 10), size)
-    if name == "trace":
-        return trace_gate()
-    return {"fsdax": fsdax, "devdax": devdax, "devdax-mem": devdax_mem}[name](count)
+    table: dict[str, Callable[[], Iterator[Record]]] = {
+        "fsdax": lambda: fsdax(count),
+        "devdax": lambda: devdax(count),
+        "devdax-mem": lambda: devdax_mem(count),
+        "private": lambda: private(min(count, 10), size),
+        "trace": trace_gate,
+        "messages": messages,
+        "leaks": lambda: leaks(count),
+    }
+    if name not in table:
+        raise RuntimeError(f"there is no scenario {name}")
+    return table[name]()
 
 
 def main() -> int:

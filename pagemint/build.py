@@ -199,8 +199,6 @@ def _copy_own(found: Source, work: Path) -> None:
     """Copy the user's tree without what was built in it: it may be in use, and may change."""
     cache.need_space(work, _TREE_ROOM, "a copy of the kernel tree")
     with step(f"copying {found.tree}"):
-        argv = ["cp", "-a", "--reflink=auto", str(found.tree), str(work / "linux")]
-        run(argv, what=f"copying {found.tree}")
-        shutil.rmtree(work / "linux/.git", ignore_errors=True)
-        (work / "linux/.git").unlink(missing_ok=True)
+        built = shutil.ignore_patterns(".git", "*.o", "*.ko")
+        shutil.copytree(found.tree, work / "linux", symlinks=True, ignore=built)
         run(["make", "-s", "mrproper"], cwd=work / "linux", what="cleaning the copy")

@@ -2,6 +2,7 @@
 """The command line: finds the module of a subcommand, and turns every failure into one line."""
 
 import argparse
+import errno
 import importlib
 import os
 import signal
@@ -73,6 +74,9 @@ def _report(error: Exception) -> int:
 
     if isinstance(error, Failure):
         return _fail(str(error), 1)
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        where = f" for {error.filename}" if error.filename else ""
+        return _fail(f"the disk is full: no room{where}; free some and run again", 1)
     if os.environ.get("PAGEMINT_DEBUG") == "1":
         import traceback
 

@@ -19,6 +19,7 @@ from rich.table import Table
 
 from pagemint import build, result, series, vmkernel
 from pagemint.errors import Failure
+from pagemint.measure import MODES
 from pagemint.progress import note, step
 from pagemint.run import run
 from pagemint.sizes import format_size, parse_size
@@ -208,8 +209,10 @@ def _rows(name: str, records: dict[str, list[dict[str, Any]]], device: int) -> l
     rows: list[Row] = []
     for kernel in ("base", "patched"):
         mine = [record for record in records[kernel] if record["scenario"] == name]
-        for mode in dict.fromkeys(record["mode"] for record in mine):
+        for mode in ("base", *MODES):
             again = [r for r in mine if r["mode"] == mode and "first" not in r]
+            if not again:
+                continue
             first = [r for r in mine if r["mode"] == mode and "first" in r]
             init = [record["init_ns"] / 1e6 for record in again]
             hashes = {record["hash"] for record in again if "hash" in record}
@@ -308,8 +311,8 @@ def _print_table(rows: list[Row], accel: str, console: Console) -> None:
     )
     for name in ("scenario", "variant"):
         table.add_column(name, no_wrap=True)
-    for name in ("first bind", "bind ms", "memmap ms", "min", "max", "speed-up"):
-        table.add_column(name, justify="right")
+    for name in ("first bind", "bind ms", "memmap ms", "spread", "speed-up"):
+        table.add_column(name, justify="right", no_wrap=True)
     table.add_column("hash", no_wrap=True)
     for number, row in enumerate(rows):
         table.add_row(
@@ -318,10 +321,9 @@ def _print_table(rows: list[Row], accel: str, console: Console) -> None:
             "" if row.first_bind_ms is None else f"{row.first_bind_ms:.0f}",
             f"{statistics.median(row.bind_ms):.2f}",
             f"{row.median_ms:.2f}",
-            f"{min(row.runs_ms):.2f}",
-            f"{max(row.runs_ms):.2f}",
+            f"{min(row.runs_ms):.1f}-{max(row.runs_ms):.1f}",
             f"{row.speedup:.2f}x" if accel == "kvm" else "-",
-            row.hash[:17],
+            row.hash[:8],
             end_section=number + 1 == len(rows) or rows[number + 1].workload != row.workload,
         )
     console.print(table)
