@@ -3,6 +3,7 @@
 #define PAGEMINT_HOST_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "native.h"
 
@@ -38,6 +39,9 @@ struct variant {
 extern const struct variant variants[];
 extern const char *const trap_names[];
 extern const size_t trap_count;
+
+/* Nanoseconds since some time. */
+int64_t host_now(void);
 
 void host_die(const char *why) __attribute__((noreturn));
 

@@ -4,7 +4,6 @@
 import argparse
 import platform
 from dataclasses import asdict
-from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
@@ -17,7 +16,7 @@ from pagemint.measure import (
     STRUCT_PAGE,
     WORKLOADS,
     Limit,
-    Row,
+    NativeRow,
     Workload,
     measure,
 )
@@ -29,9 +28,7 @@ _SMALLEST = 2 << 20  # bytes: one compound
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `pagemint bench`."""
-    tree = parser.add_mutually_exclusive_group()
-    tree.add_argument("--kernel", default="7.3", metavar="LINE", help="kernel line (7.3)")
-    tree.add_argument("--ksrc", type=Path, metavar="DIR", help="a kernel tree of your own")
+    series.add_source_arguments(parser)
     parser.add_argument(
         "--size", default="100GB", metavar="SIZE,...", help="size of the device (100GB)"
     )
@@ -59,7 +56,7 @@ def main(args: argparse.Namespace) -> int:
 
     pair = build.trees(found)
     program = native.link(pair, build.DEBIAN)
-    rows: list[Row] = []
+    rows: list[NativeRow] = []
     limits: list[Limit] = []
     # What a kernel does on this machine, and what it does where returns need no mitigation.
     machine = returns.of_this_machine()
@@ -125,7 +122,9 @@ def _check_machine(size: int) -> None:
         )
 
 
-def _print_tables(rows: list[Row], limits: list[Limit], machine: str, console: Console) -> None:
+def _print_tables(
+    rows: list[NativeRow], limits: list[Limit], machine: str, console: Console
+) -> None:
     for limit in limits:
         mine = [
             row

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pagemint.native import Host
+from pagemint.result import Row
 
 PAGE = 4096
 """Bytes that one struct page stands for."""
@@ -53,34 +54,14 @@ WORKLOADS = {
 
 
 @dataclass(frozen=True)
-class Row:
-    """The runs of one variant at one workload and size; a field is what the result format says.
+class NativeRow(Row):
+    """A row of the native host; its ratios are medians over pairs of the same round.
 
     Attributes:
-        workload: its name.
-        variant: base, or a mode of the patched tree.
         returns: how the kernel code returned from functions, a key of returns.NAMES.
-        threads: how many of them shared the work.
-        device_bytes: size of the device.
-        pages: struct pages written.
-        runs_ms: each run, in the order they were made.
-        median_ms: the median of them.
-        ns_per_page: that, for each struct page.
-        speedup: base over this, the median over the pairs of the same round.
-        limit_ratio: the time at the fill limit over this, likewise; 1 is the limit.
     """
 
-    workload: str
-    variant: str
     returns: str
-    threads: int
-    device_bytes: int
-    pages: int
-    runs_ms: list[float]
-    median_ms: float
-    ns_per_page: float
-    speedup: float
-    limit_ratio: float
 
 
 @dataclass(frozen=True)
@@ -108,7 +89,7 @@ def measure(
     workloads: Sequence[Workload],
     runs: int,
     done: Callable[[float], None],
-) -> tuple[list[Row], Limit]:
+) -> tuple[list[NativeRow], Limit]:
     """Time every variant of the workloads, and the fill limit, in rounds.
 
     Args:
@@ -139,14 +120,14 @@ def measure(
     at_limit = takes["limit", best]
     size = whole * STRUCT_PAGE
     limit = Limit(best, host.returns, device, at_limit, size / statistics.median(at_limit) * 1e3)
-    rows = []
+    rows: list[NativeRow] = []
     for one in workloads:
         pages = one.pages(device)
         for variant in ("base", *MODES):
             mine = takes[one.name, variant]
             median = statistics.median(mine)
             rows.append(
-                Row(
+                NativeRow(
                     workload=one.name,
                     variant=variant,
                     returns=host.returns,

@@ -8,6 +8,7 @@ import os
 import platform
 import sys
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,35 @@ from pagemint.progress import note
 
 SCHEMA = "pagemint/1"
 """The format of a result."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """The runs of one variant of a workload; a field is what the result format says.
+
+    Attributes:
+        workload: its name.
+        variant: base, or a mode of the patched tree.
+        threads: how many of them shared the work.
+        device_bytes: size of the device.
+        pages: struct pages that were asked for.
+        runs_ms: memmap_init_zone_device() each time, in the order of the runs.
+        median_ms: the median of them.
+        ns_per_page: that, for each struct page.
+        speedup: base over this.
+        limit_ratio: the time at the fill limit over this; 1 is the limit, None is not known.
+    """
+
+    workload: str
+    variant: str
+    threads: int
+    device_bytes: int
+    pages: int
+    runs_ms: list[float]
+    median_ms: float
+    ns_per_page: float
+    speedup: float
+    limit_ratio: float | None
 
 
 def check_writable(file: str | None) -> None:

@@ -55,6 +55,13 @@ def lines() -> list[str]:
     )
 
 
+def add_source_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare --kernel and --ksrc, which `source_for` takes."""
+    tree = parser.add_mutually_exclusive_group()
+    tree.add_argument("--kernel", default="7.3", metavar="LINE", help="kernel line (7.3)")
+    tree.add_argument("--ksrc", type=Path, metavar="DIR", help="a kernel tree of your own")
+
+
 def source_for(line: str, own: Path | None) -> source.Source:
     """Return the source that --ksrc names, or else Debian's of a kernel line, to be patched.
 

@@ -21,6 +21,7 @@ from pagemint import build, result, series, vmkernel
 from pagemint.errors import Failure
 from pagemint.measure import MODES
 from pagemint.progress import note, step
+from pagemint.result import Row
 from pagemint.run import run
 from pagemint.sizes import format_size, parse_size
 from pagemint.vmkernel import Kernel
@@ -43,37 +44,16 @@ _TROUBLE = re.compile(
 
 
 @dataclass(frozen=True)
-class Row:
-    """One variant of a scenario; a field is what the result format says, or as follows.
+class GuestRow(Row):
+    """A row of a guest: runs_ms are the rebinds, the speed-up is that of the medians.
 
     Attributes:
-        workload: the scenario, or the part of it.
-        variant: base, or a mode of the patched kernel.
-        threads: how many of them shared the work.
-        device_bytes: size of the device.
-        pages: struct pages that the driver asked for.
-        runs_ms: memmap_init_zone_device() at each rebind.
-        median_ms: the median of them.
-        ns_per_page: that, for each struct page.
-        speedup: the medians, base over this.
-        limit_ratio: always None: a guest's limit is not known.
         bind_ms: the whole bind, each time.
-        first_bind_ms: the first bind of the boot, which made the namespace; None if not in
-            this mode.
+        first_bind_ms: the first bind, which made the namespace; None if it was in another mode.
         first_init_ms: the memory map's share of it.
         hash: over the struct pages that were left.
     """
 
-    workload: str
-    variant: str
-    threads: int
-    device_bytes: int
-    pages: int
-    runs_ms: list[float]
-    median_ms: float
-    ns_per_page: float
-    speedup: float
-    limit_ratio: None
     bind_ms: list[float]
     first_bind_ms: float | None
     first_init_ms: float | None
@@ -137,9 +117,7 @@ class Guest:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `pagemint vm`."""
-    tree = parser.add_mutually_exclusive_group()
-    tree.add_argument("--kernel", default="7.3", metavar="LINE", help="kernel line (7.3)")
-    tree.add_argument("--ksrc", type=Path, metavar="DIR", help="a kernel tree of your own")
+    series.add_source_arguments(parser)
     parser.add_argument(
         "--size", metavar="SIZE", help="of the device (100GB with KVM, 4GB without, or what fits)"
     )
@@ -205,8 +183,8 @@ def main(args: argparse.Namespace) -> int:
     return _same_hashes(rows)
 
 
-def _rows(name: str, records: dict[str, list[dict[str, Any]]], device: int) -> list[Row]:
-    rows: list[Row] = []
+def _rows(name: str, records: dict[str, list[dict[str, Any]]], device: int) -> list[GuestRow]:
+    rows: list[GuestRow] = []
     for kernel in ("base", "patched"):
         mine = [record for record in records[kernel] if record["scenario"] == name]
         for mode in ("base", *MODES):
@@ -218,7 +196,7 @@ def _rows(name: str, records: dict[str, list[dict[str, Any]]], device: int) -> l
             hashes = {record["hash"] for record in again if "hash" in record}
             median = statistics.median(init)
             rows.append(
-                Row(
+                GuestRow(
                     workload=name,
                     variant=mode,
                     threads=1,
@@ -238,7 +216,7 @@ def _rows(name: str, records: dict[str, list[dict[str, Any]]], device: int) -> l
     return rows
 
 
-def _same_hashes(rows: list[Row]) -> int:
+def _same_hashes(rows: list[GuestRow]) -> int:
     """Say whether every variant of a scenario left the same memory map; the exit status."""
     status = 0
     for name in dict.fromkeys(row.workload for row in rows):
@@ -304,7 +282,7 @@ def _guest_failure(what: str, why: str, shared: Path) -> Failure:
     return Failure(f"{what} failed: {why}", f"its whole console log is {console}")
 
 
-def _print_table(rows: list[Row], accel: str, console: Console) -> None:
+def _print_table(rows: list[GuestRow], accel: str, console: Console) -> None:
     table = Table(
         title=f"Memory map of a {format_size(rows[0].device_bytes)} device in a guest ({accel})",
         caption=None if accel == "kvm" else "emulated: the times cannot be compared",
