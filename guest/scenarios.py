@@ -53,8 +53,14 @@ def set_mode(mode: str) -> None:
 
 def last_init() -> tuple[int, int]:
     """Return nanoseconds and pages of the last memory map that was brought up."""
-    nanoseconds, _, pages = (int(word) for word in (PROBE / "last").read_text().split())
+    nanoseconds, _, pages = last_range()
     return nanoseconds, pages
+
+
+def last_range() -> tuple[int, int, int]:
+    """Return nanoseconds, first PFN and pages of the last memory map that was brought up."""
+    nanoseconds, start, pages = (int(word) for word in (PROBE / "last").read_text().split())
+    return nanoseconds, start, pages
 
 
 class Device:
@@ -140,8 +146,12 @@ def trace_gate() -> Iterator[Record]:
     """Count the page_ref_set events of a rebind: the tracepoint leads to the slow path."""
     event = TRACE / "events/page_ref/page_ref_set/enable"
     if not event.exists():
-        return
+        raise RuntimeError("this kernel has no page_ref events: it needs CONFIG_DEBUG_PAGE_REF")
     device, _ = namespace("nd_pmem", "-m", "fsdax", "-M", "dev")
+    _, start, pages = last_range()
+    # Those of the device alone.
+    filtered = f"pfn >= {start} && pfn < {start + pages}"
+    event.with_name("filter").write_text(filtered)
     for mode in modes():
         set_mode(mode)
         device.unbind()

@@ -58,7 +58,7 @@ def test_an_active_tracepoint_takes_the_slow_path(debug: dict[str, Kernel]) -> N
     (base,) = run(debug["base"], "trace")
     patched = run(debug["patched"], "trace")
     assert [record["mode"] for record in patched] == list(MODES)
-    assert base["events"] > base["pages"]
+    assert base["events"] >= base["pages"]
     assert {record["events"] for record in patched} == {base["events"]}
 
 
