@@ -223,7 +223,7 @@ def _same_hashes(rows: list[GuestRow]) -> int:
         hashes = {row.hash for row in rows if row.workload == name}
         same = len(hashes) == 1 and " " not in next(iter(hashes))
         if not same:
-            note(f"pagemint: {name}: the memory maps differ; see the hashes above")
+            note(f"pagemint: {name}: the memory maps differ; see the hashes in the result")
             status = 1
     if not status:
         note("every variant left the same memory map")
@@ -291,7 +291,6 @@ def _print_table(rows: list[GuestRow], accel: str, console: Console) -> None:
         table.add_column(name, no_wrap=True)
     for name in ("first bind", "bind ms", "memmap ms", "spread", "speed-up"):
         table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("hash", no_wrap=True)
     for number, row in enumerate(rows):
         table.add_row(
             row.workload,
@@ -301,7 +300,6 @@ def _print_table(rows: list[GuestRow], accel: str, console: Console) -> None:
             f"{row.median_ms:.2f}",
             f"{min(row.runs_ms):.1f}-{max(row.runs_ms):.1f}",
             f"{row.speedup:.2f}x" if accel == "kvm" else "-",
-            row.hash[:8],
             end_section=number + 1 == len(rows) or rows[number + 1].workload != row.workload,
         )
     console.print(table)
