@@ -6,6 +6,7 @@ Needs root and ndctl. Writes a JSON object a line.
 
 import argparse
 import json
+import random
 import subprocess
 import sys
 import time
@@ -87,9 +88,11 @@ class Device:
 
 
 def rebinds(device: Device, count: int) -> Iterator[Record]:
-    """Unbind and bind `count` times in each mode, the modes in turn."""
+    """Unbind and bind `count` times in each mode, the modes in an order that is shuffled."""
+    order, shuffled = random.Random(73), list(modes())
     for number in range(count):
-        for mode in modes():
+        order.shuffle(shuffled)
+        for mode in shuffled:
             set_mode(mode)
             device.unbind()
             bind_ns = device.bind()

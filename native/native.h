@@ -31,8 +31,8 @@ struct native_case {
 /* What a kernel turns its returns into when it boots, for the CPU it finds. */
 enum native_returns {
 	NATIVE_RET_PLAIN,	/* ret */
-	NATIVE_RET_SAFE,	/* AMD Zen 1 to 4, and guests that look like it */
-	NATIVE_RET_UNTRAINED,	/* the same CPUs, before there was the above */
+	NATIVE_RET_SAFE,	/* AMD Zen 1 to 4, and guests not told of a fix */
+	NATIVE_RET_UNTRAINED,	/* AMD Zen 1 and 2, where not the above */
 };
 
 /* Tables that the kernel applies when it boots. */

@@ -24,6 +24,7 @@ from pagemint.progress import bar, note, step
 from pagemint.sizes import format_size, parse_size
 
 _SMALLEST = 2 << 20  # bytes: one compound
+_LARGEST = 16 * 10**12  # bytes: what the sections of native/glue.c reach
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Run `pagemint bench`."""
     workloads = _workloads(args.workload)
-    sizes = [_checked_size(text) for text in args.size.split(",")]
+    sizes = list(dict.fromkeys(_checked_size(text) for text in args.size.split(",")))
     if args.runs < 1:
         raise Failure(f"--runs {args.runs} is too few", "give 1 or more")
     _check_machine(max(sizes))
@@ -106,6 +107,8 @@ def _checked_size(text: str) -> int:
     size = parse_size(text)
     if size < _SMALLEST:
         raise Failure(f"a device of {text} is too small", "give at least 2MiB")
+    if size > _LARGEST:
+        raise Failure(f"a device of {text} is too large", "give at most 16TB")
     return size
 
 

@@ -17,6 +17,7 @@ from pagemint.source import Source, config_for
 
 _TREE_ROOM = 2_000_000_000  # bytes: a kernel tree
 _OBJECTS = ("mm/mm_init.o", "arch/x86/lib/retpoline.o")  # of either tree
+_ENVIRONMENT = ("PATH", "HOME", "TMPDIR", "LANG")  # what a kernel build gets to see
 _BUILD_ROOM = 300_000_000  # bytes: a build directory with a few objects
 
 
@@ -157,12 +158,8 @@ def make(tree: Tree, build_dir: Path, *targets: str, jobs: int | None = None) ->
     name = re.sub(r"\W+", "_", targets[-1])
     what = f"make {targets[-1]} in the {tree.variant} tree"
     argv = ["make", "-s", f"-j{jobs or os.cpu_count() or 1}", f"O={build_dir}", *targets]
-    # Nothing that the caller's own make, or its settings, says is for the kernel's.
-    env = {
-        key: value
-        for key, value in os.environ.items()
-        if key not in {"MAKEFLAGS", "MFLAGS", "MAKELEVEL", "ARCH", "CROSS_COMPILE", "KBUILD_OUTPUT"}
-    }
+    # Kbuild takes many settings from the environment, none of which is in a cache key.
+    env = {key: os.environ[key] for key in _ENVIRONMENT if key in os.environ}
     run(argv, cwd=tree.path, env=env, log=build_dir / f"{name}.log", what=what)
 
 

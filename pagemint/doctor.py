@@ -19,8 +19,8 @@ from pagemint.sizes import format_size
 
 _FEATURES = ("sse2", "erms", "fsrm", "movdir64b", "avx2", "avx512f")
 _OPTIONAL_TOOLS = ("sparse",)
-# The memmap of the default device, 100 GB in 4 KiB pages of 64 bytes each, for base and patched.
-_MEMORY = 2 * (100 * 10**9 // 4096 * 64)
+# The memmap of the default device: 100 GB in 4 KiB pages of 64 bytes each.
+_MEMORY = 100 * 10**9 // 4096 * 64
 _DISK = 5 * 10**9  # bytes: the source, two build directories, room to unpack
 
 

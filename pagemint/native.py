@@ -55,7 +55,10 @@ def link(pair: tuple[Tree, Tree], config: Config, given: Path | None = None) -> 
     """
     built = [build.build(tree, config, given) for tree in pair]
     ours = sorted(NATIVE.glob("*.[ch]"))
-    key = cache.digest(*(str(one) for one in built), *ours, build.compiler())
+    linker = run(["ld", "--version"], what="asking ld for its version").splitlines()[0]
+    key = cache.digest(
+        *(str(one) for one in built), *ours, Path(__file__), linker, build.compiler()
+    )
 
     def make(work: Path) -> None:
         with step(f"linking the host ({config.name})"):
@@ -123,9 +126,12 @@ class Host:
             self._child.stdin.flush()
         except BrokenPipeError:
             pass  # what it said last says why
-        answer: str = self._child.stdout.readline().strip()
-        if (not answer and self._child.poll() is not None) or answer.startswith("error"):
-            why = answer.removeprefix("error").strip() or f"exit {self._child.returncode}"
+        line: str = self._child.stdout.readline()
+        answer = line.strip()
+        if not line or answer.startswith("error"):
+            # Without a whole line the program is gone, or about to be.
+            status = None if line else self._child.wait()
+            why = answer.removeprefix("error").strip() or f"it ended with status {status}"
             raise Failure(
                 f"the native host failed at '{command}': {why}",
                 "free memory if it ran out of it; otherwise report this line",

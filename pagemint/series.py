@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
-from pagemint import source
+from pagemint import cache, source
 from pagemint.errors import Failure
 from pagemint.progress import note, step
 from pagemint.run import run
@@ -138,6 +138,8 @@ def commit(tree: Path, line: str | None = None) -> str:
         Failure: the tree has uncommitted changes, the branch is there already, git has no
             identity for the commits, or an edit does not apply exactly.
     """
+    if tree.resolve().is_relative_to(cache.root().resolve()):
+        raise Failure(f"{tree} is in pagemint's own cache", "copy it somewhere else first")
     found = source.from_tree(tree)
     line = line or found.line
     _identity(tree)

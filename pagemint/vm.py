@@ -35,11 +35,13 @@ SCENARIOS = {
 
 _LOW = 4 << 30  # bytes of guest memory below the device, and where the device starts
 _GUEST_RAM = 1_500_000_000  # bytes that a guest touches beside memory maps
+_SMALLEST = 1 << 27  # bytes of a device: one section
 _PRIVATE_MOST = 64_000_000_000  # bytes of device-private memory
 _PROGRAMS = {"qemu-system-x86_64": "qemu-system-x86", "ndctl": "ndctl"}
 _TROUBLE = re.compile(
     r"WARNING: |BUG: |Oops|Kernel panic|general protection|KASAN|possible .* lock"
     r"|suspicious RCU|blocked for more than|stalls? on CPU|new suspected memory leaks"
+    r"|^ *not ok \d"
 )
 
 
@@ -49,7 +51,8 @@ class GuestRow(Row):
 
     Attributes:
         bind_ms: the whole bind, each time.
-        first_bind_ms: the first bind, which made the namespace; None if it was in another mode.
+        first_bind_ms: making the namespace with ndctl, its first bind among that; None if it
+            was in another mode.
         first_init_ms: the memory map's share of it.
         hash: over the struct pages that were left.
     """
@@ -141,7 +144,13 @@ def main(args: argparse.Namespace) -> int:
         raise Failure(f"there is no scenario {unknown[0]!r}", f"choose from {', '.join(SCENARIOS)}")
     if args.rebinds < 2:
         raise Failure(f"--rebinds {args.rebinds} is too few", "give 2 or more")
+    if args.limit <= 0:
+        raise Failure(f"--limit {args.limit} leaves a guest no time", "give seconds above 0")
     size = parse_size(args.size) if args.size else None
+    if size and size < _SMALLEST:
+        raise Failure(f"a device of {args.size} is too small", "give at least 128MiB")
+    if args.accel == "kvm" and not os.access("/dev/kvm", os.R_OK | os.W_OK):
+        raise Failure("/dev/kvm cannot be used", "load the kvm module, or use --accel tcg")
     missing = [package for program, package in _PROGRAMS.items() if not shutil.which(program)]
     if missing:
         raise Failure("programs are missing", f"install them: apt-get install {' '.join(missing)}")
@@ -156,7 +165,7 @@ def main(args: argparse.Namespace) -> int:
     if size is None:
         size = _fitting_size(100_000_000_000 if accel == "kvm" else 4_000_000_000)
     # Whole sections, so that nothing is cut off.
-    device = size >> 27 << 27 or 1 << 27
+    device = size // _SMALLEST * _SMALLEST
     guest = Guest(accel, device, args.limit)
     inner = [inner for name in names for inner in SCENARIOS[name]]
     arguments = ["--scenario", ",".join(inner), "--rebinds", str(args.rebinds)]
@@ -221,7 +230,7 @@ def _same_hashes(rows: list[GuestRow]) -> int:
     status = 0
     for name in dict.fromkeys(row.workload for row in rows):
         hashes = {row.hash for row in rows if row.workload == name}
-        same = len(hashes) == 1 and " " not in next(iter(hashes))
+        same = len(hashes) == 1 and re.fullmatch("[0-9a-f]+", next(iter(hashes)))
         if not same:
             note(f"pagemint: {name}: the memory maps differ; see the hashes in the result")
             status = 1
@@ -248,8 +257,15 @@ def _needed(size: int) -> int:
 
 def _fitting_size(wanted: int) -> int:
     """Return the largest size up to `wanted` that this machine can hold."""
-    while _needed(wanted) > result.memory()["MemAvailable"] * 0.9:
+    free = result.memory()["MemAvailable"] * 0.9
+    while _needed(wanted) > free and wanted > _SMALLEST:
         wanted //= 2
+    if _needed(wanted) > free:
+        raise Failure(
+            f"a guest takes {format_size(_needed(_SMALLEST))} of memory, "
+            f"and {format_size(int(free))} are free",
+            "end some programs, or use a larger machine",
+        )
     return wanted
 
 

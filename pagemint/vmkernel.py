@@ -58,10 +58,10 @@ def kernel(tree: Tree, fragments: tuple[str, ...]) -> Kernel:
             build.make(tree, work, "bzImage", "modules")
 
     built = cache.entry("kernels", key, make_kernel, in_place=True)
-    sources = sorted(GUEST.glob("*.c"))
+    sources = [*sorted(GUEST.glob("*.c")), GUEST / "Kbuild"]
 
     def make_module(work: Path) -> None:
-        for one in (*sources, GUEST / "Kbuild"):
+        for one in sources:
             shutil.copyfile(one, work / one.name)
         build.make(tree, built, f"M={work}", "modules", jobs=1)
 

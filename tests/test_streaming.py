@@ -15,8 +15,19 @@ SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 
 
 @pytest.fixture(scope="module")
-def host() -> Iterator[native.Host]:
-    program = native.link(build.trees(source.get("7.3")), build.DEBIAN)
+def pair() -> tuple[build.Tree, build.Tree]:
+    return build.trees(source.get("7.3"))
+
+
+@pytest.fixture(scope="module")
+def engine(pair: tuple[build.Tree, build.Tree]) -> Path:
+    """The object of the engine, as it is timed."""
+    return build.build(pair[1], build.DEBIAN) / "mm/memmap_template.o"
+
+
+@pytest.fixture(scope="module")
+def host(pair: tuple[build.Tree, build.Tree]) -> Iterator[native.Host]:
+    program = native.link(pair, build.DEBIAN)
     with native.Host(program, "plain") as running:
         yield running
 
@@ -69,3 +80,11 @@ def test_a_seeded_fault_is_caught(
         header.write_text(text)
     done = sanitised(backend, tmp_path, tmp_path)
     assert done.returncode != 0
+
+
+def test_the_modes_stream_in_the_object_that_is_timed(engine: Path) -> None:
+    argv = ["objdump", "-d", str(engine)]
+    code = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
+    # A page of fill, one of streaming, and the step; a drain at the end of a section.
+    assert code.count("movnti") >= 3 * 8
+    assert "sfence" in code

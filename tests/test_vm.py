@@ -3,7 +3,7 @@
 
 import argparse
 import json
-from collections.abc import Iterator
+import re
 from pathlib import Path
 from typing import Any
 
@@ -110,8 +110,21 @@ def test_missing_programs_are_named(
 
 
 @pytest.fixture(scope="module")
-def kernels() -> Iterator[list[Kernel]]:
-    yield [vmkernel.kernel(tree, ("vm",)) for tree in build.trees(series.source_for("7.3", None))]
+def kernels() -> list[Kernel]:
+    """The base kernel, and the patched one with the KUnit suites of the series."""
+    base, patched = build.trees(series.source_for("7.3", None))
+    return [vmkernel.kernel(base, ("vm",)), vmkernel.kernel(patched, ("vm", "kunit"))]
+
+
+@pytest.mark.parametrize("suite", ["memcpy_flushcache", "memcpy_streaming", "memmap_template"])
+def test_the_kunit_suites_pass(suite: str, kunit_console: str) -> None:
+    assert re.search(rf"^ok \d+ {suite}$", kunit_console, re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def kunit_console(kernels: list[Kernel]) -> str:
+    arguments = ["--scenario", "private", "--rebinds", "2", "--private-size", str(1 << 27)]
+    return vm.Guest("tcg", 1 << 27, 600).run(kernels[1], arguments)[1]
 
 
 def test_both_kernels_bring_up_the_same_memory_maps(
