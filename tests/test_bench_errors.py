@@ -15,7 +15,7 @@ from pathlib import Path
 import fake_tree
 import pytest
 
-from pagemint import cache, series, source
+from pagemint import cache, result, series, source
 
 _PROGRAM = "import sys; from pagemint.cli import main; sys.exit(main())"
 _FULL_DISK = (
@@ -104,11 +104,19 @@ def test_a_ksrc_that_is_no_kernel_tree_is_refused(tmp_path: Path, kind: str) -> 
         ("0GB", "'0GB' is less than one byte"),
         ("1MB", "a device of 1MB is too small; give at least 2MiB"),
         ("1GB,1MB", "a device of 1MB is too small"),
-        ("900000TB", "of memory are free; give --size "),
+        ("900000TB", "a device of 900000TB is too large; give at most 16TB"),
     ],
 )
 def test_a_size_that_cannot_be_is_refused(tree: Path, size: str, why: str) -> None:
     assert why in _refusal("--ksrc", tree, f"--size={size}")
+
+
+def test_a_memory_map_larger_than_memory_is_refused(tree: Path) -> None:
+    # A 64th of the device is its memory map; no machine has more memory free than it has.
+    size = min(64 * result.memory()["MemTotal"], 16 * 10**12) // 10**9
+    if size == 16_000:
+        pytest.skip("this machine can map the largest device")
+    assert "of memory are free; give --size " in _refusal("--ksrc", tree, f"--size={size}GB")
 
 
 @pytest.mark.parametrize("names", ["hugetlb", "", "fsdax,", "FSDAX"])
