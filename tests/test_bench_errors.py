@@ -21,7 +21,7 @@ _PROGRAM = "import sys; from pagemint.cli import main; sys.exit(main())"
 _FULL_DISK = (
     "import shutil, types\nshutil.disk_usage = lambda path: types.SimpleNamespace(free=1000)\n"
 )
-_MARK = "PAGEMINT_TEST_MARK"
+_MARK = "TMPDIR"  # one of the few variables that a kernel build inherits
 
 
 @pytest.fixture
@@ -238,6 +238,13 @@ def user_cache() -> Path:
     return cache.root()
 
 
+def _mark(directory: Path) -> str:
+    """Return a directory for temporary files, which tells the processes that were given it."""
+    mark = directory / uuid.uuid4().hex
+    mark.mkdir()
+    return str(mark)
+
+
 @contextmanager
 def _started(mark: str, *argv: str) -> Iterator[subprocess.Popen[str]]:
     with subprocess.Popen(
@@ -288,7 +295,7 @@ def test_an_interrupted_bench_leaves_no_process_and_the_next_run_succeeds(
     result = tmp_path / "result.json"
     argv = ("--kernel", fake_tree.LINE, "--workload", "fsdax", "--json", str(result))
     for moment in _MOMENTS:
-        mark = uuid.uuid4().hex
+        mark = _mark(tmp_path)
         with _started(mark, *argv, "--size", "1GB", "--runs", "100000") as child:
             _wait_for(mark, moment.words, child)
             time.sleep(moment.seconds)
@@ -307,7 +314,7 @@ def test_an_interrupted_bench_leaves_no_process_and_the_next_run_succeeds(
             left = [path for path in (cache_home / kind).glob("*") if path.is_dir()]
             assert [path for path in left if not (path / ".complete").exists()] == []
         assert not result.exists()
-    mark = uuid.uuid4().hex
+    mark = _mark(tmp_path)
     with _started(mark, *argv, "--size", "4MiB", "--runs", "1") as child:
         out, err = child.communicate(timeout=200)
     assert child.returncode == 0, err
