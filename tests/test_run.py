@@ -93,6 +93,7 @@ def test_the_whole_group_is_ended_on_interrupt(tmp_path: Path, stubborn: bool) -
         time.sleep(0.005)
     children = [int(pid) for pid in pids.read_text().split()]
     assert not any(map(_gone, children))
+    time.sleep(0.3)  # the child can be this far before Popen() has returned in its parent
     parent.send_signal(signal.SIGINT)
     _, stderr = parent.communicate(timeout=10)
     assert b"KeyboardInterrupt" in stderr
