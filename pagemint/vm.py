@@ -97,12 +97,10 @@ class Guest:
             *("--append", f"memmap={self.device >> 20}M!{_LOW >> 20}M nokaslr panic=-1"),
             *(f"--rwdir={shared}", "--", shlex.join(command)),
         ]
-        # vng finds its own helpers beside it.
-        path = f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}"
         what = f"the guest with the {kernel.variant} kernel"
         ended = ""
         try:
-            run(argv, env={**os.environ, "PATH": path}, log=console, limit=self.limit, what=what)
+            run(argv, env=_vng_environment(), log=console, limit=self.limit, what=what)
         except Failure as failure:
             # Of vng's status nothing follows: the guest itself says whether it came to its end.
             ended = failure.message
@@ -276,17 +274,21 @@ def _accel(asked: str, kernel: Kernel) -> str:
     works = False
     if os.access("/dev/kvm", os.R_OK | os.W_OK):
         argv: list[str | Path] = ["vng", "-r", kernel.image, "--force-9p", "--", "true"]
-        path = f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}"
         try:
             with step("trying KVM"):
-                env = {**os.environ, "PATH": path}
-                run(argv, env=env, limit=60, what="a guest under KVM")
+                run(argv, env=_vng_environment(), limit=60, what="a guest under KVM")
             works = True
         except Failure:
             note("a guest does not boot under KVM here; emulation is used instead")
     if asked == "kvm" and not works:
         raise Failure("KVM does not work on this machine", "use --accel tcg, for correctness only")
     return "kvm" if works else "tcg"
+
+
+def _vng_environment() -> dict[str, str]:
+    """Return this environment with vng, which looks for its own helpers, on the path."""
+    path = f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}"
+    return {**os.environ, "PATH": path}
 
 
 def _guest_failure(what: str, why: str, shared: Path) -> Failure:
