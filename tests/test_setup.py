@@ -22,7 +22,10 @@ def checkout(tmp_path: Path) -> Path:
     _stand_in(tmp_path, "id", "echo 1000")
     _stand_in(tmp_path, "sudo", "exit 1")
     _stand_in(
-        tmp_path, "dpkg-query", 'case "$*" in *flex*|*libelf-dev*) ;; *) echo installed;; esac'
+        tmp_path,
+        "dpkg-query",
+        'case "$*" in *flex*) ;; *libelf-dev*) echo " not-installed ";;'
+        ' *) echo " installed ";; esac',
     )
     _stand_in(tmp_path, "python3", f'exec {sys.executable} "$@"')
     return tmp_path
@@ -66,7 +69,7 @@ def test_with_sudo_it_updates_and_installs_only_what_is_missing(checkout: Path) 
 
 
 def test_second_run_installs_nothing(checkout: Path) -> None:
-    _stand_in(checkout, "dpkg-query", "echo installed")
+    _stand_in(checkout, "dpkg-query", "echo ' installed '")
     (checkout / ".venv").mkdir()
     pip = f'echo "$*" >> {checkout}/calls'
     make = f"mkdir -p .venv/bin; printf '#!/bin/sh\\n{pip}\\n' > .venv/bin/python"
@@ -84,7 +87,7 @@ def test_second_run_installs_nothing(checkout: Path) -> None:
 
 
 def test_old_python_is_refused(checkout: Path) -> None:
-    _stand_in(checkout, "dpkg-query", "echo installed")
+    _stand_in(checkout, "dpkg-query", "echo ' installed '")
     _stand_in(checkout, "python3", "exit 1")
     ended = _setup(checkout)
     assert ended.returncode == 1
