@@ -7,8 +7,10 @@ import shlex
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 
 from pagemint.errors import Failure
 
@@ -64,8 +66,41 @@ def run(
     """
     if cwd is not None and not cwd.is_dir():
         raise Failure(f"{what}: there is no directory {cwd}", "run again to make it anew")
+    child = None
     try:
-        child = subprocess.Popen(
+        # A child that is running already but not yet known here could not be ended.
+        with interruption_put_off():
+            child = _start(argv, cwd, env, what)
+        stdout, stderr = child.communicate(timeout=limit)
+    except subprocess.TimeoutExpired as error:
+        assert child is not None
+        _end_group(child)
+        if log is not None:
+            log.write_bytes((error.stdout or b"") + (error.stderr or b""))
+        raise Failure(
+            f"{what} did not end within {limit:.0f} s",
+            f"its output so far is in {log}" if log else "try again on a machine less busy",
+        ) from error
+    except BaseException:
+        if child is not None:
+            _end_group(child)
+        raise
+    if log is not None:
+        log.write_text(stdout + stderr)
+    if child.returncode != 0:
+        command = shlex.join(map(str, argv))
+        raise Failure(
+            f"{what} failed: {_telling_line(stderr) or _telling_line(stdout) or _status(child)}",
+            f"the whole output is in {log}" if log else f"the command was: {command}",
+        )
+    return stdout
+
+
+def _start(
+    argv: Sequence[str | Path], cwd: Path | None, env: Mapping[str, str] | None, what: str
+) -> subprocess.Popen[str]:
+    try:
+        return subprocess.Popen(
             argv,
             cwd=cwd,
             env=env,
@@ -78,28 +113,28 @@ def run(
         )
     except (FileNotFoundError, PermissionError) as error:
         raise _missing(str(argv[0]), what) from error
+
+
+@contextmanager
+def interruption_put_off() -> Iterator[None]:
+    """Have what is quick and must be whole run to its end before Ctrl-C counts.
+
+    May be nested, in the main thread: what came then goes to the handler that was there before.
+    """
+    came: list[int] = []
+
+    def remember(number: int, frame: FrameType | None) -> None:
+        came.append(number)
+
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {int(number): signal.signal(number, remember) for number in numbers}
     try:
-        stdout, stderr = child.communicate(timeout=limit)
-    except subprocess.TimeoutExpired as error:
-        _end_group(child)
-        if log is not None:
-            log.write_bytes((error.stdout or b"") + (error.stderr or b""))
-        raise Failure(
-            f"{what} did not end within {limit:.0f} s",
-            f"its output so far is in {log}" if log else "try again on a machine less busy",
-        ) from error
-    except BaseException:
-        _end_group(child)
-        raise
-    if log is not None:
-        log.write_text(stdout + stderr)
-    if child.returncode != 0:
-        command = shlex.join(map(str, argv))
-        raise Failure(
-            f"{what} failed: {_telling_line(stderr) or _telling_line(stdout) or _status(child)}",
-            f"the whole output is in {log}" if log else f"the command was: {command}",
-        )
-    return stdout
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    for number in came:
+        signal.raise_signal(number)
 
 
 def _missing(program: str, what: str) -> Failure:

@@ -5,18 +5,16 @@ import argparse
 import os
 import re
 import shutil
-import signal
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 
 from pagemint import cache, source
 from pagemint.errors import Failure
 from pagemint.progress import note, step
-from pagemint.run import run
+from pagemint.run import interruption_put_off, run
 
 KERNEL = Path(__file__).resolve().parent.parent / "kernel"
 """The kernel part: new files as they stand in a tree, and under series/ the steps."""
@@ -153,7 +151,7 @@ def commit(tree: Path, line: str | None = None) -> str:
         if fresh:
             _make_repository(tree, f"Linux {found.version}")
         head = _commit_all(tree, "HEAD", changes)
-        with _interruption_put_off():
+        with interruption_put_off():
             _switch(tree, branch, head)
             fresh = False  # from here on there is nothing to take back
     except BaseException:
@@ -186,7 +184,7 @@ def mails(found: source.Source, output: Path, line: str | None = None) -> list[P
         form = ("--no-attach", "--no-cover-letter", "--src-prefix=a/", "--dst-prefix=b/")
         _git(repository, "format-patch", "-q", *form, "-o", str(written), f"HEAD..{head}")
         try:
-            with _interruption_put_off():
+            with interruption_put_off():
                 output.mkdir(parents=True, exist_ok=True)
                 return [
                     Path(shutil.move(mail, output / mail.name))
@@ -329,25 +327,6 @@ def _switch(tree: Path, branch: str, head: str) -> None:
     except Failure:
         _git(tree, "update-ref", "-d", name, head)
         raise
-
-
-@contextmanager
-def _interruption_put_off() -> Iterator[None]:
-    """Have what is quick and must be whole run to its end before Ctrl-C counts."""
-    came = []
-
-    def remember(number: int, frame: FrameType | None) -> None:
-        came.append(number)
-
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = {number: signal.signal(number, remember) for number in numbers}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-    if came:
-        raise KeyboardInterrupt
 
 
 def _commit_all(repository: Path, base: str, changes: list[Change]) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pagemint.errors import Failure
-from pagemint.run import run
+from pagemint.run import interruption_put_off, run
 
 
 def _gone(pid: int) -> bool:
@@ -93,7 +93,6 @@ def test_the_whole_group_is_ended_on_interrupt(tmp_path: Path, stubborn: bool) -
         time.sleep(0.005)
     children = [int(pid) for pid in pids.read_text().split()]
     assert not any(map(_gone, children))
-    time.sleep(0.3)  # the child can be this far before Popen() has returned in its parent
     parent.send_signal(signal.SIGINT)
     _, stderr = parent.communicate(timeout=10)
     assert b"KeyboardInterrupt" in stderr
@@ -101,3 +100,36 @@ def test_the_whole_group_is_ended_on_interrupt(tmp_path: Path, stubborn: bool) -
     while not all(map(_gone, children)) and time.monotonic() < until:
         time.sleep(0.01)
     assert all(map(_gone, children))
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_child_is_ended_that_was_started_as_the_signal_came(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    """The signal comes when the child runs and Popen() has not returned."""
+    pid = tmp_path / "pid"
+    program = f"""
+import os, signal, subprocess, pagemint.run
+signal.signal(signal.SIGTERM, signal.default_int_handler)
+start = subprocess.Popen.__init__
+def interrupted(child, *args, **kwargs):
+    start(child, *args, **kwargs)
+    open({str(pid)!r}, "w").write(str(child.pid))
+    os.kill(os.getpid(), {int(number)})
+    list(range(1000))
+subprocess.Popen.__init__ = interrupted
+pagemint.run.run(["sleep", "60"], what="a test")
+"""
+    ended = subprocess.run([sys.executable, "-c", program], stderr=subprocess.PIPE, timeout=30)
+    assert b"KeyboardInterrupt" in ended.stderr
+    assert _gone(int(pid.read_text()))
+
+
+def test_an_interruption_waits_for_the_outermost() -> None:
+    done = []
+    with pytest.raises(KeyboardInterrupt), interruption_put_off():
+        with interruption_put_off():
+            os.kill(os.getpid(), signal.SIGINT)
+            done.append("inner")
+        done.append("outer")
+    assert done == ["inner", "outer"]
