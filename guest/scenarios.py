@@ -1,35 +1,27 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Runs inside a guest, or on a bare machine: binds devices again and again, and says what it saw.
 
-Needs root and ndctl. Writes a JSON object a line.
+Needs root, ndctl, daxctl and mkfs. Writes a JSON object a line.
 """
 
 import argparse
 import json
+import os
 import random
-import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import checks
+from devices import Device, run
+
 PROBE = Path("/sys/kernel/debug/pagemint")
 MODE = Path("/sys/module/kernel/parameters/memmap_init")
 TRACE = Path("/sys/kernel/tracing")
-NAMESPACE = "namespace0.0"
 MODES = ("slow", "template", "streaming", "fill")
 
 Record = dict[str, Any]
-
-
-def run(*argv: str) -> str:
-    """Run a program and return its output; a failure ends the scenario with its last line."""
-    done = subprocess.run(argv, capture_output=True, text=True, check=False)
-    if done.returncode:
-        lines = (done.stderr or done.stdout).strip().splitlines() or [str(done.returncode)]
-        raise RuntimeError(f"{' '.join(argv)}: {lines[-1]}")
-    return done.stdout
 
 
 def prepare(module: str) -> None:
@@ -64,29 +56,6 @@ def last_range() -> tuple[int, int, int]:
     return nanoseconds, start, pages
 
 
-class Device:
-    """A device of a driver of the nd bus, to be unbound and bound."""
-
-    def __init__(self, driver: str) -> None:
-        """Find the one device that `driver` has bound."""
-        self.driver = Path("/sys/bus/nd/drivers") / driver
-        links = [path.name for path in self.driver.iterdir() if path.is_symlink()]
-        names = [name for name in links if name != "module"]
-        if len(names) != 1:
-            raise RuntimeError(f"{driver} has {names or 'no device'}, not one")
-        self.name = names[0]
-
-    def unbind(self) -> None:
-        """Take the device from its driver, which takes the memory map down."""
-        (self.driver / "unbind").write_text(self.name)
-
-    def bind(self) -> int:
-        """Give the device to its driver and return the nanoseconds that took."""
-        start = time.monotonic_ns()
-        (self.driver / "bind").write_text(self.name)
-        return time.monotonic_ns() - start
-
-
 def rebinds(device: Device, count: int) -> Iterator[Record]:
     """Unbind and bind `count` times in each mode, the modes in an order that is shuffled."""
     order, shuffled = random.Random(73), list(modes())
@@ -103,39 +72,45 @@ def rebinds(device: Device, count: int) -> Iterator[Record]:
             yield record
 
 
-def namespace(driver: str, *options: str) -> tuple[Device, Record]:
-    """Make the namespace anew, which is its first bind."""
-    start = time.monotonic_ns()
-    run("ndctl", "create-namespace", "-f", "-e", NAMESPACE, *options)
-    spent = time.monotonic_ns() - start
+def first_bind(device: Device) -> Record:
+    """Bind a device that was just made."""
+    mode = modes()[-1]
+    set_mode(mode)
+    bind_ns = device.bind()
     init_ns, pages = last_init()
-    first = {"first": True, "mode": modes()[-1], "bind_ns": spent, "init_ns": init_ns}
-    return Device(driver), {**first, "pages": pages}
+    return {"first": True, "mode": mode, "bind_ns": bind_ns, "init_ns": init_ns, "pages": pages}
 
 
 def fsdax(count: int) -> Iterator[Record]:
-    """Order 0, the memory map on the device."""
-    device, first = namespace("nd_pmem", "-m", "fsdax", "-M", "dev")
-    yield first
+    """Order 0, the memory map on the device; and files on it."""
+    device = Device("pfn", "pmem")
+    yield first_bind(device)
     yield from rebinds(device, count)
+    set_mode(modes()[-1])
+    yield from checks.files(device)
 
 
-def devdax(count: int) -> Iterator[Record]:
-    """2 MiB compounds, the memory map on the device."""
-    device, first = namespace("dax_pmem", "-m", "devdax", "-a", "2M", "-M", "dev")
-    yield first
+def devdax(count: int, where: str) -> Iterator[Record]:
+    """2 MiB compounds, the memory map on the device, or in ordinary memory and deduplicated."""
+    device = Device("dax", where)
+    yield first_bind(device)
     yield from rebinds(device, count)
+    set_mode(modes()[-1])
+    yield from checks.mapping(device)
 
 
-def devdax_mem(count: int) -> Iterator[Record]:
-    """2 MiB compounds, the memory map in ordinary memory and deduplicated."""
-    device, first = namespace("dax_pmem", "-m", "devdax", "-a", "2M", "-M", "mem")
-    yield first
-    yield from rebinds(device, count)
+def kmem() -> Iterator[Record]:
+    """A devdax device becomes ordinary memory and a device again."""
+    device = Device("dax", "pmem")
+    first_bind(device)
+    yield from checks.kmem(device)
 
 
 def private(count: int, size: int) -> Iterator[Record]:
     """Device-private memory, in one call each time."""
+    # Its pages belong to the node of the CPU that brings them up, and the node is in the hash.
+    cpus = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(cpus)})
     for _ in range(count):
         for mode in modes():
             set_mode(mode)
@@ -143,6 +118,7 @@ def private(count: int, size: int) -> Iterator[Record]:
             bind_ns, init_ns, digest = (PROBE / "private").read_text().split()
             record = {"mode": mode, "bind_ns": int(bind_ns), "init_ns": int(init_ns)}
             yield {**record, "pages": last_init()[1], "hash": digest}
+    os.sched_setaffinity(0, cpus)
 
 
 def trace_gate() -> Iterator[Record]:
@@ -150,7 +126,8 @@ def trace_gate() -> Iterator[Record]:
     event = TRACE / "events/page_ref/page_ref_set/enable"
     if not event.exists():
         raise RuntimeError("this kernel has no page_ref events: it needs CONFIG_DEBUG_PAGE_REF")
-    device, _ = namespace("nd_pmem", "-m", "fsdax", "-M", "dev")
+    device = Device("pfn", "pmem")
+    device.bind()
     _, start, pages = last_range()
     # Those of the device alone.
     filtered = f"pfn >= {start} && pfn < {start + pages}"
@@ -173,7 +150,8 @@ def messages() -> Iterator[Record]:
     """Return what memmap_init_zone_device() says of itself in each mode."""
     control = Path("/proc/dynamic_debug/control")
     control.write_text("func memmap_init_zone_device +p")
-    device, _ = namespace("nd_pmem", "-m", "fsdax", "-M", "dev")
+    device = Device("pfn", "pmem")
+    device.bind()
     for mode in modes():
         set_mode(mode)
         device.unbind()
@@ -185,7 +163,8 @@ def messages() -> Iterator[Record]:
 
 def leaks(count: int) -> Iterator[Record]:
     """Return the memory that is in use before and after `count` binds, in bytes, and kmemleak's."""
-    device, _ = namespace("nd_pmem", "-m", "fsdax", "-M", "mem")
+    device = Device("pfn", "ram")
+    device.bind()
     for number in range(count + 20):
         if number in (20, count + 19):
             Path("/proc/sys/vm/drop_caches").write_text("3")
@@ -203,13 +182,16 @@ def leaks(count: int) -> Iterator[Record]:
         yield {"mode": modes()[-1], "kmemleak": kmemleak.read_text()}
 
 
-def scenario(name: str, count: int, size: int) -> Iterator[Record]:
+def scenario(name: str, args: argparse.Namespace) -> Iterator[Record]:
     """Return what a scenario yields."""
+    count = args.rebinds
     table: dict[str, Callable[[], Iterator[Record]]] = {
         "fsdax": lambda: fsdax(count),
-        "devdax": lambda: devdax(count),
-        "devdax-mem": lambda: devdax_mem(count),
-        "private": lambda: private(min(count, 10), size),
+        "devdax": lambda: devdax(count, "pmem"),
+        "devdax-mem": lambda: devdax(count, "ram"),
+        "private": lambda: private(min(count, 10), args.private_size),
+        "private-hmm": lambda: checks.hmm(args.hmm_tests, args.hmm_module),
+        "kmem": kmem,
         "trace": trace_gate,
         "messages": messages,
         "leaks": lambda: leaks(count),
@@ -226,6 +208,8 @@ def main() -> int:
     parser.add_argument("--rebinds", type=int, default=30)
     parser.add_argument("--private-size", type=int, required=True, help="bytes")
     parser.add_argument("--module", required=True, help="pagemint_guest.ko")
+    parser.add_argument("--hmm-module", required=True, help="test_hmm.ko")
+    parser.add_argument("--hmm-tests", required=True, help="the program of the selftests")
     parser.add_argument("--output", type=Path, required=True)
     args = parser.parse_args()
     with args.output.open("w", buffering=1) as output:
@@ -233,7 +217,9 @@ def main() -> int:
         try:
             prepare(args.module)
             for name in args.scenario.split(","):
-                for record in scenario(name, args.rebinds, args.private_size):
+                # Who finds no end of this file sees what was under way.
+                output.write(json.dumps({"scenario": name, "running": "binds"}) + "\n")
+                for record in scenario(name, args):
                     output.write(json.dumps({"scenario": name, **record}) + "\n")
         except (OSError, RuntimeError) as error:
             output.write(json.dumps({"scenario": name, "error": str(error)}) + "\n")

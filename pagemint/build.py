@@ -158,9 +158,15 @@ def make(tree: Tree, build_dir: Path, *targets: str, jobs: int | None = None) ->
     name = re.sub(r"\W+", "_", targets[-1])
     what = f"make {targets[-1]} in the {tree.variant} tree"
     argv = ["make", "-s", f"-j{jobs or os.cpu_count() or 1}", f"O={build_dir}", *targets]
-    # Kbuild takes many settings from the environment, none of which is in a cache key.
-    env = {key: os.environ[key] for key in _ENVIRONMENT if key in os.environ}
-    run(argv, cwd=tree.path, env=env, log=build_dir / f"{name}.log", what=what)
+    run(argv, cwd=tree.path, env=environment(), log=build_dir / f"{name}.log", what=what)
+
+
+def environment() -> dict[str, str]:
+    """Return the environment of a kernel build, which takes many settings from it.
+
+    None of those is in a cache key, so none is let through.
+    """
+    return {key: os.environ[key] for key in _ENVIRONMENT if key in os.environ}
 
 
 def check_config(file: Path, name: str, options: Iterable[str]) -> None:

@@ -2,47 +2,44 @@
 """`pagemint vm`: binds and rebinds real devices on real kernels, before and after."""
 
 import argparse
-import json
 import os
 import re
-import shlex
 import shutil
 import statistics
-import sys
-import tempfile
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
-from pagemint import build, result, series, vmkernel
+from pagemint import build, result, series, vmguest, vmkernel
 from pagemint.errors import Failure
 from pagemint.measure import MODES
 from pagemint.progress import note, step
 from pagemint.result import Row
-from pagemint.run import run
 from pagemint.sizes import format_size, parse_size
-from pagemint.vmkernel import Kernel
+from pagemint.vmguest import Guest, Record
 
 SCENARIOS = {
     "fsdax": ("fsdax",),
     "devdax": ("devdax", "devdax-mem"),
-    "private": ("private",),
+    "private": ("private", "private-hmm"),
+    "kmem": ("kmem",),
 }
 """What --scenario takes, and what each of it is in guest/scenarios.py."""
 
-_LOW = 4 << 30  # bytes of guest memory below the device, and where the device starts
 _GUEST_RAM = 1_500_000_000  # bytes that a guest touches beside memory maps
-_SMALLEST = 1 << 27  # bytes of a device: one section
+_SECTION = 1 << 27  # bytes: what a device is a multiple of, so that nothing is cut off
+_SMALLEST = 1 << 29  # bytes of a device: there must be room for xfs
 _PRIVATE_MOST = 64_000_000_000  # bytes of device-private memory
-_PROGRAMS = {"qemu-system-x86_64": "qemu-system-x86", "ndctl": "ndctl"}
-_TROUBLE = re.compile(
-    r"WARNING: |BUG: |Oops|Kernel panic|general protection|KASAN|possible .* lock"
-    r"|suspicious RCU|blocked for more than|stalls? on CPU|new suspected memory leaks"
-    r"|^ *not ok \d"
-)
+_PROGRAMS = {
+    "qemu-system-x86_64": "qemu-system-x86",
+    "ndctl": "ndctl",
+    "daxctl": "daxctl",
+    "mkfs.ext4": "e2fsprogs",
+    "mkfs.xfs": "xfsprogs",
+}
 
 
 @dataclass(frozen=True)
@@ -50,70 +47,40 @@ class GuestRow(Row):
     """A row of a guest: runs_ms are the rebinds, the speed-up is that of the medians.
 
     Attributes:
+        mean_ms: the mean of runs_ms.
+        first_ms: the memory map of the first bind, on memory that nobody has touched; None if
+            that bind was in another mode.
         bind_ms: the whole bind, each time.
-        first_bind_ms: making the namespace with ndctl, its first bind among that; None if it
-            was in another mode.
-        first_init_ms: the memory map's share of it.
+        first_bind_ms: the whole first bind.
         hash: over the struct pages that were left.
     """
 
+    mean_ms: float
+    first_ms: float | None
     bind_ms: list[float]
     first_bind_ms: float | None
-    first_init_ms: float | None
     hash: str
 
 
 @dataclass(frozen=True)
-class Guest:
-    """How guests are run.
+class Check:
+    """What was found when a device was used as memory.
 
     Attributes:
-        accel: kvm or tcg.
-        device: bytes of the emulated pmem.
-        limit: seconds that a guest may take.
+        scenario: as guest/scenarios.py has it.
+        kernel: base or patched.
+        name: what was checked.
+        outcome: pass, fail or skip.
+        said: how it went.
+        must_pass: whether it has to pass; else it has to end on both kernels alike.
     """
 
-    accel: str
-    device: int
-    limit: float
-
-    def run(self, kernel: Kernel, arguments: list[str]) -> tuple[list[dict[str, Any]], str]:
-        """Boot `kernel`, run guest/scenarios.py in it, and return its records and the console.
-
-        Raises:
-            Failure: the guest hangs, panics, or ends without a result; shows the end of the
-                console. What it says stays in a directory that the message names.
-        """
-        shared = Path(tempfile.mkdtemp(prefix="pagemint-vm-"))
-        records, console = shared / "records", shared / "console"
-        command = [sys.executable, str(vmkernel.GUEST / "scenarios.py"), *arguments]
-        command += ["--module", str(kernel.module), "--output", str(records)]
-        memory = _LOW + self.device + (2 << 30)
-        machine = f"-machine memory-backend=mem0 -object memory-backend-ram,id=mem0,size={memory}"
-        argv: list[str | Path] = [
-            *("vng", "-r", kernel.image, "--force-9p", "--verbose", "--cpus", "2"),
-            *(["--disable-kvm"] if self.accel == "tcg" else []),
-            *("--memory", f"{memory >> 20}M", f"--qemu-opts={machine},reserve=off"),
-            *("--append", f"memmap={self.device >> 20}M!{_LOW >> 20}M nokaslr panic=-1"),
-            *(f"--rwdir={shared}", "--", shlex.join(command)),
-        ]
-        what = f"the guest with the {kernel.variant} kernel"
-        ended = ""
-        try:
-            run(argv, env=_vng_environment(), log=console, limit=self.limit, what=what)
-        except Failure as failure:
-            # Of vng's status nothing follows: the guest itself says whether it came to its end.
-            ended = failure.message
-        lines = records.read_text().splitlines() if records.exists() else []
-        said = [json.loads(line) for line in lines if line.endswith("}")]
-        text = console.read_text()
-        errors = [record["error"] for record in said if "error" in record]
-        trouble = [line for line in text.splitlines() if _TROUBLE.search(line)]
-        if errors or trouble or not said or "done" not in said[-1]:
-            why = (errors + trouble + [ended or "it ended without a result"])[0]
-            raise _guest_failure(what, why, shared)
-        shutil.rmtree(shared)
-        return said[:-1], text
+    scenario: str
+    kernel: str
+    name: str
+    outcome: str
+    said: str
+    must_pass: bool
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -146,10 +113,12 @@ def main(args: argparse.Namespace) -> int:
         raise Failure(f"--limit {args.limit} leaves a guest no time", "give seconds above 0")
     size = parse_size(args.size) if args.size else None
     if size and size < _SMALLEST:
-        raise Failure(f"a device of {args.size} is too small", "give at least 128MiB")
+        raise Failure(f"a device of {args.size} is too small", "give at least 512MiB")
     if args.accel == "kvm" and not os.access("/dev/kvm", os.R_OK | os.W_OK):
         raise Failure("/dev/kvm cannot be used", "load the kvm module, or use --accel tcg")
-    missing = [package for program, package in _PROGRAMS.items() if not shutil.which(program)]
+    # Guests are root, who finds more programs than others do.
+    path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
+    missing = [name for program, name in _PROGRAMS.items() if not shutil.which(program, path=path)]
     if missing:
         raise Failure("programs are missing", f"install them: apt-get install {' '.join(missing)}")
     result.check_writable(args.json)
@@ -159,41 +128,45 @@ def main(args: argparse.Namespace) -> int:
     found = series.source_for(args.kernel, args.ksrc)
     pair = build.trees(found)
     kernels = [vmkernel.kernel(tree, ("vm",)) for tree in pair]
-    accel = _accel(args.accel, kernels[0])
+    hmm_tests = vmkernel.hmm_tests(pair[0])
+    accel = vmguest.choose_accel(args.accel, kernels[0])
     if size is None:
         size = _fitting_size(100_000_000_000 if accel == "kvm" else 4_000_000_000)
-    # Whole sections, so that nothing is cut off.
-    device = size // _SMALLEST * _SMALLEST
-    guest = Guest(accel, device, args.limit)
-    inner = [inner for name in names for inner in SCENARIOS[name]]
-    arguments = ["--scenario", ",".join(inner), "--rebinds", str(args.rebinds)]
-    private = min(device, _PRIVATE_MOST >> 27 << 27)
-    arguments += ["--private-size", str(private)]
-    records: dict[str, list[dict[str, Any]]] = {}
-    for kernel in kernels:
-        with step(f"running the {kernel.variant} kernel in a guest ({accel})"):
-            records[kernel.variant], _ = guest.run(kernel, arguments)
+    device = size // _SECTION * _SECTION
+    private = min(device, _PRIVATE_MOST // _SECTION * _SECTION)
+    guest = Guest(accel, device, args.limit, hmm_tests)
+    rows: list[GuestRow] = []
+    checks: list[Check] = []
+    for name in names:
+        records: dict[str, list[Record]] = {}
+        for kernel in kernels:
+            # A guest for each, or the memory would not be new to the first bind.
+            with step(f"{name}: running the {kernel.variant} kernel in a guest ({accel})"):
+                inner = ",".join(SCENARIOS[name])
+                records[kernel.variant], _ = guest.run(kernel, inner, args.rebinds, private)
+            checks += checks_of(kernel.variant, records[kernel.variant])
+        for inner in SCENARIOS[name]:
+            rows += _rows(inner, records, private if inner == "private" else device)
 
-    rows = [
-        row
-        for name in inner
-        for row in _rows(name, records, private if name == "private" else device)
-    ]
-    _print_table(rows, accel, Console(stderr=args.json == "-"))
+    console = Console(stderr=args.json == "-")
+    if rows:
+        _print_table("Binds", rows, accel, _binds, console)
+        _print_table("Memory maps", rows, accel, _memory_maps, console)
     body = {
         "host": {**result.host(), "accel": accel, "times_comparable": accel == "kvm"},
         "kernel": {"version": found.version, "source": pair[0].key, "config": "vm"},
         "limit": {"fill_bytes_per_s": None, "copy_bytes_per_s": None},
         "rows": [asdict(row) for row in rows],
+        "checks": [asdict(check) for check in checks],
     }
     result.write(args.json, body)
-    return _same_hashes(rows)
+    return max(_same_hashes(rows), judge(checks))
 
 
-def _rows(name: str, records: dict[str, list[dict[str, Any]]], device: int) -> list[GuestRow]:
+def _rows(name: str, records: dict[str, list[Record]], device: int) -> list[GuestRow]:
     rows: list[GuestRow] = []
     for kernel in ("base", "patched"):
-        mine = [record for record in records[kernel] if record["scenario"] == name]
+        mine = [r for r in records[kernel] if r["scenario"] == name and "mode" in r]
         for mode in ("base", *MODES):
             again = [r for r in mine if r["mode"] == mode and "first" not in r]
             if not again:
@@ -214,17 +187,56 @@ def _rows(name: str, records: dict[str, list[dict[str, Any]]], device: int) -> l
                     ns_per_page=median * 1e6 / again[0]["pages"],
                     speedup=rows[0].median_ms / median if rows else 1.0,
                     limit_ratio=None,
+                    mean_ms=statistics.mean(init),
+                    first_ms=first[0]["init_ns"] / 1e6 if first else None,
                     bind_ms=[record["bind_ns"] / 1e6 for record in again],
                     first_bind_ms=first[0]["bind_ns"] / 1e6 if first else None,
-                    first_init_ms=first[0]["init_ns"] / 1e6 if first else None,
                     hash=" ".join(sorted(hashes)),
                 )
             )
     return rows
 
 
+def checks_of(kernel: str, records: list[Record]) -> list[Check]:
+    """Return the checks among the records of a guest with that kernel, base or patched."""
+    return [
+        Check(r["scenario"], kernel, r["check"], r["outcome"], r["said"], r["must_pass"])
+        for r in records
+        if "check" in r
+    ]
+
+
+def judge(checks: list[Check]) -> int:
+    """Say how the checks ended on both kernels, in few lines; the exit status."""
+    status = 0
+    counts: dict[str, Counter[str]] = {}
+    ends: dict[tuple[str, str], dict[str, Check]] = {}
+    for check in checks:
+        ends.setdefault((check.scenario, check.name), {})[check.kernel] = check
+    for (scenario, name), found in ends.items():
+        must_pass = any(check.must_pass for check in found.values())
+        outcomes = {check.outcome for check in found.values()}
+        alike = len(found) == 2 and len(outcomes) == 1
+        wrong = not alike or (must_pass and outcomes != {"pass"})
+        if wrong:
+            status = 1
+        if wrong or "fail" in outcomes:
+            said = (f"{one.kernel}: {one.outcome} {one.said}".strip() for one in found.values())
+            note(f"pagemint: {scenario}: {name}: {'; '.join(said)}")
+        elif must_pass:
+            note(f"{scenario}: {name}: {found['patched'].said}, on both kernels")
+        if alike and not must_pass:
+            counts.setdefault(scenario, Counter()).update(outcomes)
+    for scenario, count in counts.items():
+        told = ", ".join(f"{number} {outcome}" for outcome, number in count.most_common())
+        note(f"{scenario}: of the kernel's own tests {told}, on both kernels alike")
+    return status
+
+
 def _same_hashes(rows: list[GuestRow]) -> int:
     """Say whether every variant of a scenario left the same memory map; the exit status."""
+    if not rows:
+        return 0
     status = 0
     for name in dict.fromkeys(row.workload for row in rows):
         hashes = {row.hash for row in rows if row.workload == name}
@@ -267,57 +279,48 @@ def _fitting_size(wanted: int) -> int:
     return wanted
 
 
-def _accel(asked: str, kernel: Kernel) -> str:
-    """Return kvm where a guest boots under it, else tcg: /dev/kvm can be there and not work."""
-    if asked == "tcg":
-        return asked
-    works = False
-    if os.access("/dev/kvm", os.R_OK | os.W_OK):
-        argv: list[str | Path] = ["vng", "-r", kernel.image, "--force-9p", "--", "true"]
-        try:
-            with step("trying KVM"):
-                run(argv, env=_vng_environment(), limit=60, what="a guest under KVM")
-            works = True
-        except Failure:
-            note("a guest does not boot under KVM here; emulation is used instead")
-    if asked == "kvm" and not works:
-        raise Failure("KVM does not work on this machine", "use --accel tcg, for correctness only")
-    return "kvm" if works else "tcg"
+def _binds(row: GuestRow) -> tuple[float | None, list[float]]:
+    return row.first_bind_ms, row.bind_ms
 
 
-def _vng_environment() -> dict[str, str]:
-    """Return this environment with vng, which looks for its own helpers, on the path."""
-    path = f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}"
-    return {**os.environ, "PATH": path}
+def _memory_maps(row: GuestRow) -> tuple[float | None, list[float]]:
+    return row.first_ms, row.runs_ms
 
 
-def _guest_failure(what: str, why: str, shared: Path) -> Failure:
-    console = shared / "console"
-    tail = console.read_text().splitlines()[-12:] if console.exists() else []
-    for line in tail:
-        note(f"  | {line}")
-    why = why.removeprefix(f"{what} failed: ").removeprefix(f"{what} ")
-    return Failure(f"{what} failed: {why}", f"its whole console log is {console}")
-
-
-def _print_table(rows: list[GuestRow], accel: str, console: Console) -> None:
+def _print_table(
+    what: str,
+    rows: list[GuestRow],
+    accel: str,
+    times: Callable[[GuestRow], tuple[float | None, list[float]]],
+    console: Console,
+) -> None:
+    comparable = accel == "kvm"
     table = Table(
-        title=f"Memory map of a {format_size(rows[0].device_bytes)} device in a guest ({accel})",
-        caption=None if accel == "kvm" else "emulated: the times cannot be compared",
+        title=f"{what} in a guest ({accel}), ms: the first and the rest",
+        caption=None if comparable else "emulated: the times cannot be compared",
     )
     for name in ("scenario", "variant"):
         table.add_column(name, no_wrap=True)
-    for name in ("first bind", "bind ms", "memmap ms", "spread", "speed-up"):
+    for name in ("first", "mean", "median", "spread", *(["gain"] if comparable else [])):
         table.add_column(name, justify="right", no_wrap=True)
+    bases: dict[str, float] = {}
     for number, row in enumerate(rows):
+        first, again = times(row)
+        median = statistics.median(again)
+        base = bases.setdefault(row.workload, median)
         table.add_row(
             row.workload,
             row.variant,
-            "" if row.first_bind_ms is None else f"{row.first_bind_ms:.0f}",
-            f"{statistics.median(row.bind_ms):.2f}",
-            f"{row.median_ms:.2f}",
-            f"{min(row.runs_ms):.1f}-{max(row.runs_ms):.1f}",
-            f"{row.speedup:.2f}x" if accel == "kvm" else "-",
+            "" if first is None else _digits(first),
+            _digits(statistics.mean(again)),
+            _digits(median),
+            f"{_digits(min(again))}-{_digits(max(again))}",
+            *([f"{base / median:.2f}x"] if comparable else []),
             end_section=number + 1 == len(rows) or rows[number + 1].workload != row.workload,
         )
     console.print(table)
+
+
+def _digits(milliseconds: float) -> str:
+    """Return three digits of it or more."""
+    return f"{milliseconds:.{2 if milliseconds < 10 else 1 if milliseconds < 100 else 0}f}"

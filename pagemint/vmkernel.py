@@ -8,6 +8,7 @@ from pathlib import Path
 from pagemint import build, cache
 from pagemint.build import Tree
 from pagemint.progress import step
+from pagemint.run import run
 
 GUEST = Path(__file__).resolve().parent.parent / "guest"
 """What runs inside a guest, and the fragments its kernels are configured with."""
@@ -21,13 +22,23 @@ class Kernel:
 
     Attributes:
         variant: base or patched.
-        image: what QEMU boots.
+        built: the build directory.
         module: pagemint_guest.ko for it.
     """
 
     variant: str
-    image: Path
+    built: Path
     module: Path
+
+    @property
+    def image(self) -> Path:
+        """What QEMU boots."""
+        return self.built / "arch/x86/boot/bzImage"
+
+    @property
+    def hmm_module(self) -> Path:
+        """What the kernel's own tests of device-private memory drive."""
+        return self.built / "lib/test_hmm.ko"
 
 
 def kernel(tree: Tree, fragments: tuple[str, ...]) -> Kernel:
@@ -66,8 +77,34 @@ def kernel(tree: Tree, fragments: tuple[str, ...]) -> Kernel:
         build.make(tree, built, f"M={work}", "modules", jobs=1)
 
     module = cache.entry("modules", cache.digest(key, *sources), make_module)
-    image = built / "arch/x86/boot/bzImage"
-    return Kernel(tree.variant, image, module / "pagemint_guest.ko")
+    return Kernel(tree.variant, built, module / "pagemint_guest.ko")
+
+
+def hmm_tests(tree: Tree) -> Path:
+    """Return the program of the kernel's own tests of device-private memory, built if need be.
+
+    Raises:
+        Failure: the build fails.
+    """
+    tests = Path("tools/testing/selftests")
+
+    def make(work: Path) -> None:
+        # Its make writes beside the sources, so it gets a copy of what it writes beside.
+        copy = work / "linux"
+        for name in ("mm", "x86"):
+            shutil.copytree(tree.path / tests / name, copy / tests / name)
+        for pattern in ("*.h", "*.mk"):
+            for file in (tree.path / tests).glob(pattern):
+                shutil.copy(file, copy / tests)
+        for link in ("include", "lib", "mm", "scripts", "tools/include"):
+            (copy / link).symlink_to(tree.path / link)
+        with step("building hmm-tests"):
+            argv: list[str | Path] = ["make", "-s", "-C", copy / tests / "mm"]
+            argv += [f"OUTPUT={work}", work / "hmm-tests"]
+            run(argv, env=build.environment(), what="make hmm-tests")
+        shutil.rmtree(copy)
+
+    return cache.entry("selftests", cache.digest(tree.key, build.compiler()), make) / "hmm-tests"
 
 
 def _last_of_each(lines: list[str]) -> list[str]:

@@ -2,14 +2,16 @@
 """The VM lab: what it says of guests that fail, and one quick run of both kernels."""
 
 import argparse
+import importlib
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pagemint import build, cli, series, vm, vmkernel
+from pagemint import build, cli, series, vm, vmguest, vmkernel
 from pagemint.errors import Failure
 from pagemint.vmkernel import Kernel
 
@@ -27,15 +29,15 @@ def fake_vng(directory: Path, script: str) -> None:
 
 
 @pytest.fixture
-def guest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> vm.Guest:
+def guest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> vmguest.Guest:
     """A guest that is a shell script in tmp_path."""
     monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
-    return vm.Guest("tcg", 1 << 30, 5)
+    return vmguest.Guest("tcg", 1 << 30, 5, Path("hmm-tests"))
 
 
-KERNEL = Kernel("base", Path("bzImage"), Path("pagemint_guest.ko"))
+KERNEL = Kernel("base", Path("built"), Path("pagemint_guest.ko"))
 FIND_OUTPUT = "for a; do case $a in --rwdir=*) out=${a#--rwdir=}/records;; esac; done\n"
 
 
@@ -46,34 +48,39 @@ FIND_OUTPUT = "for a; do case $a in --rwdir=*) out=${a#--rwdir=}/records;; esac;
         ("echo 'BUG: unable to handle page fault'; exit 0", "BUG: unable to handle"),
         ("echo Kernel panic - not syncing; exit 1", "failed"),
         (FIND_OUTPUT + """echo '{"scenario": "fsdax", "error": "no ndctl"}' > $out""", "no ndctl"),
-        (FIND_OUTPUT + """echo '{"scenario": "fsdax"}' > $out""", "without a result"),
+        (
+            FIND_OUTPUT + """echo '{"scenario": "kmem", "running": "system-ram"}' > $out""",
+            r"failed in kmem \(system-ram\): it ended without a result",
+        ),
     ],
 )
 def test_a_guest_that_fails_is_told_with_its_console(
     script: str,
     why: str,
-    guest: vm.Guest,
+    guest: vmguest.Guest,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     fake_vng(tmp_path, f"echo the last words\n{script}")
     with pytest.raises(Failure, match=why) as caught:
-        guest.run(KERNEL, [])
-    assert "the base kernel" in caught.value.message
+        guest.run(KERNEL, "fsdax", 2, 1 << 27)
+    assert "the base kernel failed in " in caught.value.message
     assert "the last words" in capsys.readouterr().err
     assert Path(caught.value.remedy.split()[-1]).exists()
 
 
-def test_a_guest_that_hangs_is_ended(guest: vm.Guest, tmp_path: Path) -> None:
-    fake_vng(tmp_path, "sleep 60")
-    with pytest.raises(Failure, match="did not end within"):
-        vm.Guest(guest.accel, guest.device, 0.3).run(KERNEL, [])
+def test_a_guest_that_hangs_is_ended(guest: vmguest.Guest, tmp_path: Path) -> None:
+    running = """echo '{"scenario": "fsdax", "running": "binds"}' > $out; """
+    fake_vng(tmp_path, FIND_OUTPUT + running + f"echo $$ > {tmp_path}/pid; sleep 60")
+    with pytest.raises(Failure, match=r"in fsdax \(binds\): did not end within"):
+        replace(guest, limit=0.3).run(KERNEL, "fsdax", 2, 1 << 27)
+    assert not Path("/proc", (tmp_path / "pid").read_text().strip()).exists()
 
 
-def test_a_clean_guest_gives_its_records(guest: vm.Guest, tmp_path: Path) -> None:
+def test_a_clean_guest_gives_its_records(guest: vmguest.Guest, tmp_path: Path) -> None:
     lines = """echo '{"scenario": "fsdax"}' > $out; echo '{"done": true}' >> $out"""
     fake_vng(tmp_path, FIND_OUTPUT + lines)
-    assert guest.run(KERNEL, [])[0] == [{"scenario": "fsdax"}]
+    assert guest.run(KERNEL, "fsdax", 2, 1 << 27)[0] == [{"scenario": "fsdax"}]
     assert not list(tmp_path.glob("pagemint-vm-*"))
 
 
@@ -84,6 +91,61 @@ def test_a_memory_map_that_differs_fails_the_run() -> None:
     assert vm._same_hashes(vm._rows("fsdax", other, 1 << 30)) == 1
     unsteady = {**same, "patched": [record("fill", "a"), record("fill", "b")]}
     assert vm._same_hashes(vm._rows("fsdax", unsteady, 1 << 30)) == 1
+
+
+def check(kernel: str, outcome: str, *, must_pass: bool) -> vm.Check:
+    return vm.Check("private", kernel, "open_close", outcome, "what it said", must_pass)
+
+
+@pytest.mark.parametrize(
+    ("base", "patched", "must_pass", "status", "line"),
+    [
+        ("pass", "pass", True, 0, "what it said, on both kernels"),
+        ("pass", "fail", True, 1, "base: pass what it said; patched: fail what it said"),
+        ("fail", "fail", True, 1, "base: fail what it said; patched: fail what it said"),
+        ("pass", "pass", False, 0, "own tests 1 pass, on both kernels alike"),
+        ("fail", "fail", False, 0, "base: fail what it said; patched: fail what it said"),
+        ("pass", "fail", False, 1, "base: pass what it said; patched: fail what it said"),
+        ("pass", "skip", False, 1, "base: pass what it said; patched: skip what it said"),
+    ],
+)
+def test_a_check_has_to_pass_or_to_end_alike(
+    base: str,
+    patched: str,
+    must_pass: bool,
+    status: int,
+    line: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    checks = [
+        check("base", base, must_pass=must_pass),
+        check("patched", patched, must_pass=must_pass),
+    ]
+    assert vm.judge(checks) == status
+    assert line in capsys.readouterr().err
+
+
+def test_a_selftest_that_one_kernel_lacks_fails_the_run() -> None:
+    assert vm.judge([check("base", "pass", must_pass=False)]) == 1
+
+
+def test_selftests_are_read_with_what_they_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(vmkernel.GUEST))
+    output = """TAP version 13
+1..3
+#  RUN           hmm.hmm_device_private.open_close ...
+#            OK  hmm.hmm_device_private.open_close
+ok 1 hmm.hmm_device_private.open_close
+# hmm-tests.c:770:anon_read:Expected ret (-22) == 0 (0)
+not ok 2 hmm.hmm_device_private.anon_read
+ok 3 hmm.hmm_device_coherent.open_close # SKIP DEVICE_COHERENT not available
+# FAILED: 2 / 3 tests passed.
+"""
+    records = list(importlib.import_module("checks").tap(output))
+    assert [record["outcome"] for record in records] == ["pass", "fail", "skip"]
+    assert records[1]["said"] == "hmm-tests.c:770:anon_read:Expected ret (-22) == 0 (0)"
+    assert records[2]["check"] == "hmm.hmm_device_coherent.open_close"
+    assert records[2]["said"] == "DEVICE_COHERENT not available"
 
 
 def test_speed_up_is_that_of_the_medians() -> None:
@@ -104,9 +166,12 @@ def test_bad_arguments_are_one_line(argv: list[str], capsys: pytest.CaptureFixtu
 def test_missing_programs_are_named(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("shutil.which", lambda program: None)
+    monkeypatch.setattr("shutil.which", lambda program, path: None)
     assert cli.main(["vm"]) == 1
-    assert "apt-get install qemu-system-x86 ndctl" in capsys.readouterr().err
+    assert (
+        "apt-get install qemu-system-x86 ndctl daxctl e2fsprogs xfsprogs\n"
+        in capsys.readouterr().err
+    )
 
 
 @pytest.fixture(scope="module")
@@ -116,6 +181,11 @@ def kernels() -> list[Kernel]:
     return [vmkernel.kernel(base, ("vm",)), vmkernel.kernel(patched, ("vm", "kunit"))]
 
 
+@pytest.fixture(scope="module")
+def hmm_tests() -> Path:
+    return vmkernel.hmm_tests(build.trees(series.source_for("7.3", None))[0])
+
+
 @pytest.mark.parametrize("suite", ["memcpy_flushcache", "memcpy_streaming", "memmap_template"])
 def test_the_kunit_suites_pass(suite: str, kunit_console: str) -> None:
     assert re.search(rf"^ok \d+ {suite}$", kunit_console, re.MULTILINE)
@@ -123,23 +193,42 @@ def test_the_kunit_suites_pass(suite: str, kunit_console: str) -> None:
 
 @pytest.fixture(scope="module")
 def kunit_console(kernels: list[Kernel]) -> str:
-    arguments = ["--scenario", "private", "--rebinds", "2", "--private-size", str(1 << 27)]
-    return vm.Guest("tcg", 1 << 27, 600).run(kernels[1], arguments)[1]
+    guest = vmguest.Guest("tcg", 1 << 27, 600, Path())
+    return guest.run(kernels[1], "private", 2, 1 << 27)[1]
 
 
 def test_both_kernels_bring_up_the_same_memory_maps(
-    kernels: list[Kernel], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kernels: list[Kernel], hmm_tests: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = iter(kernels)
     monkeypatch.setattr(vmkernel, "kernel", lambda tree, fragments: next(found))
+    monkeypatch.setattr(vmkernel, "hmm_tests", lambda tree: hmm_tests)
     monkeypatch.setattr(build, "trees", lambda source: (argparse.Namespace(key="k"),) * 2)
     monkeypatch.setattr(series, "source_for", lambda line, own: argparse.Namespace(version="7.3"))
     out = tmp_path / "vm.json"
-    argv = ["vm", "--size", "1GiB", "--rebinds", "2", "--accel", "tcg", "--json", str(out)]
+    argv = ["vm", "--size", "512MiB", "--rebinds", "2", "--accel", "tcg", "--json", str(out)]
     assert cli.main(argv) == 0
-    rows = json.loads(out.read_text())["rows"]
+    written = json.loads(out.read_text())
     for name in ("fsdax", "devdax", "devdax-mem", "private"):
-        mine = {row["variant"]: row for row in rows if row["workload"] == name}
-        assert list(mine) == ["base", "slow", "template", "streaming", "fill"]
-        assert len({row["hash"] for row in mine.values()}) == 1
-        assert all(row["hash"] and row["pages"] > 200_000 for row in mine.values())
+        rows = {row["variant"]: row for row in written["rows"] if row["workload"] == name}
+        assert list(rows) == ["base", "slow", "template", "streaming", "fill"]
+        assert len({row["hash"] for row in rows.values()}) == 1
+        assert all(row["hash"] and row["pages"] > 100_000 for row in rows.values())
+        firsts = [variant for variant, row in rows.items() if row["first_bind_ms"]]
+        assert firsts == ([] if name == "private" else ["base", "fill"])
+    passed = {
+        (check["scenario"], check["name"])
+        for check in written["checks"]
+        if check["must_pass"] and check["outcome"] == "pass" and check["kernel"] == "patched"
+    }
+    assert passed == {
+        ("fsdax", "files on ext4"),
+        ("fsdax", "files on xfs"),
+        ("devdax", "mapping"),
+        ("devdax-mem", "mapping"),
+        ("kmem", "system-ram"),
+        ("kmem", "back to devdax"),
+    }
+    own = [check["outcome"] for check in written["checks"] if not check["must_pass"]]
+    assert own.count("pass") > 50
+    assert "fail" not in own

@@ -1,13 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The scenarios on debug kernels, which take half an hour to build: part of `make check-vm`."""
 
+import json
 import os
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pagemint import build, series, vm, vmkernel
+from pagemint import build, cache, series, vm, vmguest, vmkernel
 from pagemint.measure import MODES
+from pagemint.run import run as run_program
 from pagemint.vmkernel import Kernel
 
 pytestmark = pytest.mark.skipif(
@@ -16,10 +22,12 @@ pytestmark = pytest.mark.skipif(
 
 DEVICE = 512 << 20
 BINDS = ("fsdax", "devdax", "devdax-mem", "private")
+USES = ("private-hmm", "kmem")
 CYCLES = 1000
 LEAK = 4 << 20  # bytes that may come and go with the page cache and the lists of free objects
 
 Records = list[dict[str, Any]]
+Runner = Callable[..., Records]
 
 
 @pytest.fixture(scope="module")
@@ -36,25 +44,32 @@ def kasan() -> Kernel:
     return vmkernel.kernel(patched, ("vm", "kasan"))
 
 
-def run(kernel: Kernel, scenarios: str, rebinds: int = 2) -> Records:
-    """Run scenarios in an emulated guest."""
-    arguments = ["--scenario", scenarios, "--rebinds", str(rebinds)]
-    arguments += ["--private-size", str(DEVICE)]
-    return vm.Guest("tcg", DEVICE, 3600).run(kernel, arguments)[0]
+@pytest.fixture(scope="module")
+def run() -> Runner:
+    """Return what runs scenarios in an emulated guest."""
+    base, _ = build.trees(series.source_for("7.3", None))
+    guest = vmguest.Guest("tcg", DEVICE, 3600, vmkernel.hmm_tests(base))
+
+    def start(kernel: Kernel, scenarios: str, rebinds: int = 2) -> Records:
+        return guest.run(kernel, scenarios, rebinds, DEVICE)[0]
+
+    return start
 
 
 def hashes(records: Records, scenario: str) -> set[str]:
     return {r["hash"] for r in records if r["scenario"] == scenario and "hash" in r}
 
 
-def test_debug_kernels_bring_up_the_same_memory_maps(debug: dict[str, Kernel]) -> None:
-    records = {name: run(kernel, ",".join(BINDS)) for name, kernel in debug.items()}
+def test_debug_kernels_bring_up_the_same_memory_maps(run: Runner, debug: dict[str, Kernel]) -> None:
+    records = {name: run(kernel, ",".join(BINDS + USES)) for name, kernel in debug.items()}
+    checks = [check for name, said in records.items() for check in vm.checks_of(name, said)]
+    assert vm.judge(checks) == 0
     for scenario in BINDS:
         assert len(hashes(records["base"], scenario)) == 1
         assert hashes(records["patched"], scenario) == hashes(records["base"], scenario)
 
 
-def test_an_active_tracepoint_takes_the_slow_path(debug: dict[str, Kernel]) -> None:
+def test_an_active_tracepoint_takes_the_slow_path(run: Runner, debug: dict[str, Kernel]) -> None:
     (base,) = run(debug["base"], "trace")
     patched = run(debug["patched"], "trace")
     assert [record["mode"] for record in patched] == list(MODES)
@@ -62,13 +77,13 @@ def test_an_active_tracepoint_takes_the_slow_path(debug: dict[str, Kernel]) -> N
     assert {record["events"] for record in patched} == {base["events"]}
 
 
-def test_the_message_names_the_mode(debug: dict[str, Kernel]) -> None:
+def test_the_message_names_the_mode(run: Runner, debug: dict[str, Kernel]) -> None:
     for record in run(debug["patched"], "messages"):
         assert record["message"].startswith("memmap_init_zone_device initialised ")
         assert record["message"].endswith(f"us ({record['mode']})")
 
 
-def test_a_thousand_binds_leak_nothing(debug: dict[str, Kernel]) -> None:
+def test_a_thousand_binds_leak_nothing(run: Runner, debug: dict[str, Kernel]) -> None:
     before, after, kmemleak = run(debug["patched"], "leaks", CYCLES)
     assert kmemleak["kmemleak"] == ""
     assert before["MemAvailable"] - after["MemAvailable"] < LEAK
@@ -76,9 +91,53 @@ def test_a_thousand_binds_leak_nothing(debug: dict[str, Kernel]) -> None:
     assert after["PageTables"] - before["PageTables"] < LEAK
 
 
-def test_kasan_has_the_engine_off(kasan: Kernel, debug: dict[str, Kernel]) -> None:
-    records = run(kasan, ",".join(BINDS))
+def test_kasan_has_the_engine_off(run: Runner, kasan: Kernel, debug: dict[str, Kernel]) -> None:
+    records = run(kasan, ",".join((*BINDS, "kmem")))
     # No parameter to choose a mode with.
-    assert {record["mode"] for record in records} == {"base"}
+    assert {record["mode"] for record in records if "mode" in record} == {"base"}
+    checks = vm.checks_of("patched", records)
+    assert len(checks) > 4
+    assert {check.outcome for check in checks} == {"pass"}
     base = run(debug["base"], "fsdax")
     assert len(hashes(records, "fsdax")) == len(hashes(base, "fsdax")) == 1
+
+
+@pytest.fixture(scope="module")
+def kunit() -> list[str | Path]:
+    """The kernel's own kunit.py, told to run the kernel that it built."""
+    _, patched = build.trees(series.source_for("7.3", None))
+    suites = vmkernel.GUEST / "config/kunit.config"
+    tool: list[str | Path] = [sys.executable, "-B", patched.path / "tools/testing/kunit/kunit.py"]
+    options = ["--arch=x86_64", f"--kunitconfig={suites}", f"--jobs={os.cpu_count()}"]
+
+    def make(work: Path) -> None:
+        argv = [*tool, "build", *options, f"--build_dir={work}"]
+        run_program(argv, env=build.environment(), what="kunit.py build")
+
+    key = cache.digest(patched.key, str(patched.path), suites, build.compiler())
+    built = cache.entry("kunit", key, make, in_place=True)
+    return [*tool, "exec", *options, f"--build_dir={built}"]
+
+
+def test_the_kunit_suites_pass_through_the_kernels_own_tool(
+    kunit: list[str | Path], tmp_path: Path
+) -> None:
+    # It asks for KVM first, which can be there and not work.
+    emulator = tmp_path / "qemu-system-x86_64"
+    emulator.write_text(
+        "#!/bin/sh\nfor word; do shift; [ $word = kvm ] && word=tcg; "
+        f'set -- "$@" "$word"; done\nexec {shutil.which(emulator.name)} "$@"\n'
+    )
+    emulator.chmod(0o755)
+    env = {**build.environment(), "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    told = tmp_path / "result.json"
+    # It fails if a test does.
+    run_program([*kunit, f"--json={told}"], env=env, limit=600, what="kunit.py exec")
+    groups = json.loads(told.read_text())["sub_groups"]
+    assert {group["name"] for group in groups} >= {
+        "memcpy_flushcache",
+        "memcpy_streaming",
+        "memmap_template",
+    }
+    for group in groups:
+        assert {case["status"] for case in group["test_cases"]} == {"PASS"}

@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Checks that a device works as memory: what is written is there, and stays over a rebind."""
+
+import ctypes
+import mmap
+import os
+import random
+import re
+import resource
+import struct
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from devices import ALIGN, Device, run, the_one
+
+PAGE = mmap.PAGESIZE
+FILE = 8 << 20  # bytes of a file
+CHUNKS = 8  # of ALIGN bytes each, spread over a device
+ANONYMOUS = 32 << 20  # bytes of a process on a device that is ordinary memory
+HUGE_PAGES = 16
+MAP_SHARED_VALIDATE, MAP_SYNC = 0x03, 0x80000
+MPOL_BIND, MPOL_MF_STRICT, MPOL_MF_MOVE = 2, 1, 2
+SYS_MBIND = 237
+SLACK = 64  # faults that a program takes beside those it means to
+MAKE = {
+    # Small, so that the size of the device does not count.
+    "ext4": ("mkfs.ext4", "-q", "-F", "-b", str(PAGE), "DEVICE", "256m"),
+    "xfs": ("mkfs.xfs", "-q", "-f", "-K", "-m", "reflink=0", "-d", "size=400m", "DEVICE"),
+}
+
+Record = dict[str, Any]
+
+
+def check(name: str, work: Callable[[], str]) -> Record:
+    """Return the record of a check; `work` returns what it saw, and raises if it fails."""
+    try:
+        said, outcome = work(), "pass"
+    except (OSError, RuntimeError) as error:
+        said, outcome = str(error), "fail"
+    return {"check": name, "outcome": outcome, "said": said, "must_pass": True}
+
+
+def pattern(seed: int, size: int) -> bytes:
+    """Return `size` pseudo-random bytes."""
+    return random.Random(seed).randbytes(size)
+
+
+def expect(same: bool, what: str) -> None:
+    """Fail the check with `what` unless `same`."""
+    if not same:
+        raise RuntimeError(what)
+
+
+def files(device: Device) -> Iterator[Record]:
+    """Hold files on a bound fsdax device, in each file system."""
+    for kind in MAKE:
+        yield {"running": f"files on {kind}"}
+        yield check(f"files on {kind}", lambda kind=kind: _files_on(kind, device))
+
+
+def _files_on(kind: str, device: Device) -> str:
+    block = the_one("pmem*", "/dev")
+    run(*(block if word == "DEVICE" else word for word in MAKE[kind]))
+    halves = pattern(1, FILE), pattern(2, FILE)
+    with _mounted(kind, block) as directory, (directory / "data").open("wb+") as file:
+        file.write(halves[0])
+        file.write(bytes(FILE))
+        file.flush()
+        # Only what maps the device itself can be mapped so.
+        flags = MAP_SHARED_VALIDATE | MAP_SYNC
+        with mmap.mmap(file.fileno(), 2 * FILE, flags=flags) as mapped:
+            expect(mapped[:FILE] == halves[0], "what was written is not what is mapped")
+            mapped[FILE:] = halves[1]
+            mapped.flush()
+        os.fsync(file.fileno())
+    device.unbind()
+    device.bind()
+    with _mounted(kind, block) as directory:
+        expect((directory / "data").read_bytes() == b"".join(halves), "the data changed")
+    return f"{2 * FILE >> 20} MiB held over a rebind"
+
+
+@contextmanager
+def _mounted(kind: str, block: Path) -> Iterator[Path]:
+    with tempfile.TemporaryDirectory() as name:
+        run("mount", "-t", kind, "-o", "dax=always", block, name)
+        try:
+            yield Path(name)
+        finally:
+            run("umount", name)
+
+
+def mapping(device: Device) -> Iterator[Record]:
+    """Map a bound devdax device, with faults of ALIGN bytes."""
+    yield {"running": "mapping"}
+    yield check("mapping", lambda: _map(device))
+
+
+def _map(device: Device) -> str:
+    faults = _write_chunks()
+    device.unbind()
+    device.bind()
+    with _mapped() as (whole, offsets):
+        for number, offset in enumerate(offsets):
+            same = whole[offset : offset + ALIGN] == pattern(number, ALIGN)
+            expect(same, f"the data at {offset} changed")
+    return f"{CHUNKS * ALIGN >> 20} MiB by {faults} faults held over a rebind"
+
+
+def _write_chunks() -> int:
+    """Write the chunks of the device, and return how many faults that took."""
+    chunks = [pattern(number, ALIGN) for number in range(CHUNKS)]
+    with _mapped() as (whole, offsets):
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        for chunk, offset in zip(chunks, offsets, strict=True):
+            whole[offset : offset + ALIGN] = chunk
+        faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+    expect(CHUNKS <= faults < CHUNKS + SLACK, f"{CHUNKS} times {ALIGN} bytes: {faults} faults")
+    return faults
+
+
+@contextmanager
+def _mapped() -> Iterator[tuple[mmap.mmap, list[int]]]:
+    """Map the whole device; yields that and the offsets of its chunks, the last one among them."""
+    path = the_one("dax*.*", "/dev")
+    size = int(Path("/sys/bus/dax/devices", path.name, "size").read_text())
+    with path.open("rb+", buffering=0) as file, mmap.mmap(file.fileno(), size) as whole:
+        count = size // ALIGN
+        yield whole, [ALIGN * (number * (count - 1) // (CHUNKS - 1)) for number in range(CHUNKS)]
+
+
+def kmem(device: Device) -> Iterator[Record]:
+    """Make a bound devdax device ordinary memory, use it, and make it a device again."""
+    dax = the_one("dax*.*", "/dev").name
+    yield {"running": "system-ram"}
+    yield check("system-ram", lambda: _use_as_ram(dax))
+    yield {"running": "back to devdax"}
+    yield check("back to devdax", lambda: _back(dax, device))
+
+
+def _use_as_ram(dax: str) -> str:
+    run("daxctl", "reconfigure-device", "--mode=system-ram", dax)
+    sysfs = Path("/sys/bus/dax/devices", dax)
+    start = int((sysfs / "resource").read_text(), 0)
+    end = start + int((sysfs / "size").read_text())
+    node = int((sysfs / "target_node").read_text())
+    data = pattern(3, ANONYMOUS)
+    with mmap.mmap(-1, ANONYMOUS, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:
+        view = ctypes.c_char.from_buffer(memory)
+        address = ctypes.addressof(view)
+        del view
+        _bind_memory(address, ANONYMOUS, node)
+        memory[:] = data
+        frames = _frames(address, ANONYMOUS)
+        outside = sum(not start <= frame * PAGE < end for frame in frames)
+        expect(not outside, f"{outside} of {len(frames)} pages are not on the device")
+        expect(memory[:] == data, "the data changed")
+    return f"{ANONYMOUS >> 20} MiB of a process on the device, node {node}"
+
+
+def _bind_memory(address: int, size: int, node: int) -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    mask = (ctypes.c_ulong * 16)()
+    mask[node // 64] = 1 << node % 64
+    call = (SYS_MBIND, address, size, MPOL_BIND, mask, 1024, MPOL_MF_STRICT | MPOL_MF_MOVE)
+    arguments = [ctypes.c_long(word) if isinstance(word, int) else word for word in call]
+    if libc.syscall(*arguments):
+        raise OSError(ctypes.get_errno(), f"no memory policy for node {node}")
+
+
+def _frames(address: int, size: int) -> list[int]:
+    """Return the page frame numbers of mapped memory."""
+    with Path("/proc/self/pagemap").open("rb") as file:
+        file.seek(address // PAGE * 8)
+        words = struct.unpack(f"<{size // PAGE}Q", file.read(size // PAGE * 8))
+    return [word & (1 << 55) - 1 if word >> 63 else 0 for word in words]
+
+
+def _back(dax: str, device: Device) -> str:
+    run("daxctl", "reconfigure-device", "--mode=devdax", "--force", dax)
+    return _map(device)
+
+
+def hmm(program: str, module: str) -> Iterator[Record]:
+    """Run the kernel's own tests of device-private memory; a record for each."""
+    yield {"running": "hmm-tests"}
+    run("insmod", module)
+    Path("/proc/sys/vm/nr_hugepages").write_text(str(HUGE_PAGES))
+    done = subprocess.run([program], capture_output=True, text=True, check=False)
+    Path("/proc/sys/vm/nr_hugepages").write_text("0")
+    run("rmmod", "test_hmm")
+    records = list(tap(done.stdout))
+    if not records:
+        raise RuntimeError(f"hmm-tests ended with {done.returncode} and no result")
+    yield from records
+
+
+def tap(output: str) -> Iterator[Record]:
+    """Read the results of a selftest; what a test says comes before its result."""
+    said = ""
+    for line in output.splitlines():
+        found = re.match(r"(not )?ok \d+ (\S+)(?: # SKIP ?(.*))?$", line)
+        if not found:
+            said = line.removeprefix("# ")
+            continue
+        skipped = found[3] is not None
+        outcome = "skip" if skipped else "fail" if found[1] else "pass"
+        told = {"skip": found[3], "fail": said, "pass": ""}[outcome]
+        yield {"check": found[2], "outcome": outcome, "said": told, "must_pass": False}

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Devices of persistent memory in a guest, made into namespaces, bound and unbound."""
+
+import os
+import subprocess
+import time
+import uuid
+from pathlib import Path
+
+NAMESPACE = "namespace0.0"
+REGION = Path("/sys/bus/nd/devices/region0")
+DRIVERS = {"pfn": "nd_pmem", "dax": "dax_pmem"}
+ALIGN = 2 << 20  # bytes: of a devdax namespace, and of a fault in it
+
+
+def run(*argv: str | Path) -> str:
+    """Run a program and return its output; a failure is told by its last line."""
+    # Those of the administrator are not on every path.
+    env = {**os.environ, "PATH": f"{os.environ['PATH']}:/usr/sbin:/sbin"}
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, env=env)
+    if done.returncode:
+        lines = (done.stderr or done.stdout).strip().splitlines() or [str(done.returncode)]
+        raise RuntimeError(f"{' '.join(map(str, argv))}: {lines[-1]}")
+    return done.stdout
+
+
+class Device:
+    """A device of the nd bus, to be bound and unbound."""
+
+    def __init__(self, kind: str, where: str) -> None:
+        """Make the namespace anew, and not yet bound.
+
+        Args:
+            kind: pfn for fsdax, dax for devdax.
+            where: the memory map is to be; pmem for the device, ram for ordinary memory.
+        """
+        run("ndctl", "destroy-namespace", "-f", NAMESPACE)
+        # ndctl would bind it at once, and the first bind is to be timed like those to come.
+        self.name = (REGION / f"{kind}_seed").read_text().strip()
+        self.driver = Path("/sys/bus/nd/drivers") / DRIVERS[kind]
+        path = REGION / self.name
+        (path / "uuid").write_text(str(uuid.uuid4()))
+        (path / "mode").write_text(where)
+        (path / "align").write_text(str(ALIGN))
+        (path / "namespace").write_text(NAMESPACE)
+
+    def unbind(self) -> None:
+        """Take the device from its driver, which takes the memory map down."""
+        (self.driver / "unbind").write_text(self.name)
+
+    def bind(self) -> int:
+        """Give the device to its driver and return the nanoseconds that took."""
+        start = time.monotonic_ns()
+        (self.driver / "bind").write_text(self.name)
+        return time.monotonic_ns() - start
+
+
+def the_one(pattern: str, directory: str) -> Path:
+    """Return the one file in `directory` that matches `pattern`."""
+    found = sorted(Path(directory).glob(pattern))
+    if len(found) != 1:
+        raise RuntimeError(f"there are {len(found)} of {directory}/{pattern}, not one")
+    return found[0]
