@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
-.PHONY: help bench check check-long check-vm clean
+.PHONY: help bench check check-long check-vm docs readme-plot clean
 
 help:
 	@echo 'make bench       time base and patched kernel code, into out/bench.json (BENCH_ARGS=...)'
 	@echo 'make check       lint, type-check and test'
 	@echo 'make check-long  the same with many more random cases'
 	@echo 'make check-vm    the same on debug kernels in guests as well: an hour'
+	@echo 'make docs        the manual page and shell completions, into out/docs'
+	@echo 'make readme-plot the plot of the README, anew from the result in docs/results'
 	@echo 'make clean       remove .venv, out and the tool caches; the download cache stays'
 
 bench:
@@ -25,6 +27,23 @@ check-long:
 
 check-vm:
 	@PAGEMINT_VM=1 $(MAKE) --no-print-directory check
+
+docs:
+	@sh scripts/setup
+	@mkdir -p out/docs
+	@.venv/bin/argparse-manpage --module pagemint.cli --function parser --prog pagemint \
+		--format single-commands-section --manual-title pagemint --project-name pagemint \
+		--description 'build and measure the bring-up of the memory map' \
+		--output out/docs/pagemint.1 >/dev/null
+	@for shell in bash zsh fish; do \
+		.venv/bin/shtab --shell $$shell --output out/docs/pagemint.$$shell pagemint.cli.parser || exit; \
+	done
+	@ls out/docs/*
+
+readme-plot:
+	@sh scripts/setup
+	@.venv/bin/pagemint report docs/results/*.json -o out/readme
+	@cp out/readme/bring-up-plain.svg docs/
 
 clean:
 	rm -rf .venv out .mypy_cache .pytest_cache .ruff_cache .hypothesis *.egg-info

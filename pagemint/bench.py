@@ -8,7 +8,7 @@ from dataclasses import asdict
 from rich.console import Console
 from rich.table import Table
 
-from pagemint import build, cache, native, result, returns, series, source
+from pagemint import build, cache, native, report, result, returns, series, source
 from pagemint.errors import Failure
 from pagemint.measure import (
     FIRST_PFN,
@@ -43,6 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--json", metavar="FILE", help="write the result there; - for standard output"
     )
+    report.add_run_argument(parser)
 
 
 def main(args: argparse.Namespace) -> int:
@@ -93,6 +94,7 @@ def main(args: argparse.Namespace) -> int:
     }
     _print_tables(rows, limits, machine, Console(stderr=args.json == "-"))
     result.write(args.json, body)
+    report.after_run(args, body)
     return 0
 
 

@@ -7,8 +7,8 @@ import importlib
 import os
 import signal
 import sys
-from collections.abc import Sequence
-from types import FrameType
+from collections.abc import Collection, Sequence
+from types import FrameType, ModuleType
 from typing import NoReturn
 
 COMMANDS = {
@@ -16,6 +16,7 @@ COMMANDS = {
     "vm": "bind and rebind real devices in virtual machines, before and after",
     "series": "put the patch series into a kernel tree, or write it as mails",
     "source": "list and fetch kernel sources",
+    "report": "turn results into a page of plots",
     "doctor": "say what this machine can do, and what it lacks",
 }
 """Each subcommand, which is a module of this package with add_arguments() and main(); its help."""
@@ -47,22 +48,32 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _report(error)
 
 
-def _run(argv: list[str]) -> int:
+def parser(names: Collection[str] = tuple(COMMANDS)) -> argparse.ArgumentParser:
+    """Return the parser, with the arguments of the subcommands `names`."""
     from pagemint import __version__
 
-    parser = _Parser(prog="pagemint", description="Memory-map bring-up, built and measured.")
-    parser.add_argument("--version", action="version", version=f"pagemint {__version__}")
-    table = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    subparsers = {name: table.add_parser(name, help=text) for name, text in COMMANDS.items()}
+    made = _Parser(prog="pagemint", description="Memory-map bring-up, built and measured.")
+    made.add_argument("--version", action="version", version=f"pagemint {__version__}")
+    table = made.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name, text in COMMANDS.items():
+        subparser = table.add_parser(name, help=text)
+        if name in names:
+            _module(name).add_arguments(subparser)
+    return made
+
+
+def _run(argv: list[str]) -> int:
     # Only the module that is asked for is loaded; argparse alone deals with anything else.
     name = next((word for word in argv if not word.startswith("-")), "")
     if name not in COMMANDS:
-        parser.parse_args(argv)
+        parser(()).parse_args(argv)
         raise AssertionError("argparse accepted an unknown command")
-    module = importlib.import_module(f"pagemint.{name}")
-    module.add_arguments(subparsers[name])
-    status: int = module.main(parser.parse_args(argv))
+    status: int = _module(name).main(parser([name]).parse_args(argv))
     return status
+
+
+def _module(name: str) -> ModuleType:
+    return importlib.import_module(f"pagemint.{name}")
 
 
 def _interrupt(number: int, frame: FrameType | None) -> NoReturn:

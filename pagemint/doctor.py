@@ -6,6 +6,8 @@ import os
 import platform
 import re
 import shutil
+import subprocess
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,12 +15,23 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from pagemint import cache
+from pagemint import cache, returns
+from pagemint.progress import step
 from pagemint.run import PACKAGES
 from pagemint.sizes import format_size
 
-_FEATURES = ("sse2", "erms", "fsrm", "movdir64b", "avx2", "avx512f")
-_OPTIONAL_TOOLS = ("sparse",)
+_FEATURES = {
+    "sse2": ("streaming stores (movnti)", "use another CPU"),
+    "rep_good": ("pages are copied by rep movsq", "nothing: an unrolled loop copies them"),
+    "erms": ("long copies by rep movsb are fast", "nothing: copies take other ways"),
+    "fsrm": ("short copies by rep movsb are fast", "nothing: copies take other ways"),
+    "avx": ("one more loop for the fill limit", "nothing: the limit is the best of the others"),
+    "avx512f": ("one more loop for the fill limit", "nothing: the limit is the best of the others"),
+    "movdir64b": ("stores of 64 bytes; not used yet", "nothing: not used yet"),
+}
+_OPTIONAL_TOOLS = ("ndctl", "qemu-system-x86_64", "sparse")
+_KVM_LIMIT = 4.0  # seconds for a guest that takes less than one, even emulated
+_KVM_SIGN = 0x10  # what the boot sector says to the debug port, and qemu doubles, plus one
 # The memmap of the default device: 100 GB in 4 KiB pages of 64 bytes each.
 _MEMORY = 100 * 10**9 // 4096 * 64
 _DISK = 5 * 10**9  # bytes: the source, two build directories, room to unpack
@@ -44,12 +57,14 @@ class Check:
 
 
 def checks() -> list[Check]:
-    """Look at the machine; takes milliseconds and changes nothing."""
+    """Look at the machine: a second, or a few where KVM does not work; changes nothing."""
     cpuinfo = _read("/proc/cpuinfo")
     meminfo = _read("/proc/meminfo")
     return [
         *(check_tool(tool) for tool in sorted(PACKAGES)),
         *check_processor(platform.machine(), cpuinfo),
+        check_returns(*returns.look()),
+        check_kvm("/dev/kvm"),
         check_huge_pages(_read("/sys/kernel/mm/transparent_hugepage/enabled")),
         check_memory(meminfo),
         _check_disk(),
@@ -71,12 +86,51 @@ def check_processor(machine: str, cpuinfo: str) -> list[Check]:
     present = flags[1].split() if flags else []
     found = [Check("x86-64", machine == "x86_64", machine, "use an x86-64 machine")]
     found.append(Check("CPU", True, model[1] if model else "unknown model"))
-    for feature in _FEATURES:
+    for feature, (use, remedy) in _FEATURES.items():
         has = feature in present
-        needed = feature == "sse2"
-        remedy = "use another CPU" if needed else "nothing to do: not needed"
-        found.append(Check(feature, has, "yes" if has else "no", remedy, needed))
+        text = f"yes: {use}" if has else "no"
+        found.append(Check(feature, has, text, remedy, needed=feature == "sse2"))
     return found
+
+
+def check_returns(condition: str, other: str) -> Check:
+    """Judge how the kernel returns from functions, as returns.look() found it."""
+    text = other or returns.NAMES[condition]
+    remedy = "nothing: bench times plain returns instead, which favours mainline"
+    return Check("returns", not other, text, remedy, needed=False)
+
+
+def check_kvm(device: str) -> Check:
+    """Boot a guest of one sector under KVM: the device can be there and not work."""
+
+    def check(found: str, remedy: str) -> Check:
+        return Check("KVM", not remedy, found, remedy, needed=False)
+
+    emulate = "vm emulates instead, without times that count"
+    if not Path(device).exists():
+        return check(
+            f"no {device}", f"load kvm_amd or kvm_intel; in a VM, have it nested; else {emulate}"
+        )
+    if not os.access(device, os.R_OK | os.W_OK):
+        return check(f"{device} is closed to this user", "join its group: adduser $USER kvm")
+    qemu = shutil.which("qemu-system-x86_64")
+    if not qemu:
+        return check(f"{device} is there, not tried", "apt-get install qemu-system-x86")
+    # mov dx, 0xf4; mov al, SIGN; out dx, al; hlt
+    code = bytes([0xBA, 0xF4, 0x00, 0xB0, _KVM_SIGN, 0xEE, 0xF4])
+    with tempfile.NamedTemporaryFile() as sector, step("trying KVM"):
+        sector.write(code.ljust(510, b"\0") + b"\x55\xaa")
+        sector.flush()
+        argv = [qemu, "-accel", "kvm", "-m", "32", "-nodefaults", "-display", "none"]
+        argv += ["-drive", f"file={sector.name},format=raw,snapshot=on"]
+        argv += ["-device", "isa-debug-exit,iobase=0xf4,iosize=4", "-no-reboot"]
+        try:
+            status = subprocess.run(argv, capture_output=True, timeout=_KVM_LIMIT).returncode
+        except subprocess.TimeoutExpired:
+            return check(f"{device} is there, but guests hang or crawl", f"nothing: {emulate}")
+    if status != _KVM_SIGN * 2 + 1:
+        return check(f"{device} is there, but no guest runs", f"nothing: {emulate}")
+    return check("a guest runs", "")
 
 
 def check_huge_pages(enabled: str) -> Check:

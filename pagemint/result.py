@@ -10,7 +10,9 @@ import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from msgspec import Meta
 
 from pagemint import __version__, build
 from pagemint.errors import Failure
@@ -18,6 +20,18 @@ from pagemint.progress import note
 
 SCHEMA = "pagemint/1"
 """The format of a result."""
+
+Name = Annotated[str, Meta(min_length=1, max_length=80)]
+"""What a workload, a variant or the like is called."""
+
+Count = Annotated[int, Meta(ge=1, le=1 << 60)]
+"""Bytes, pages, threads."""
+
+Positive = Annotated[float, Meta(ge=1e-9, le=1e12)]
+"""A time or a ratio; within these bounds no ratio of two overflows."""
+
+Runs = Annotated[list[Positive], Meta(min_length=1, max_length=10_000)]
+"""Milliseconds, one for each run."""
 
 
 @dataclass(frozen=True)
@@ -37,16 +51,16 @@ class Row:
         limit_ratio: the time at the fill limit over this; 1 is the limit, None is not known.
     """
 
-    workload: str
-    variant: str
-    threads: int
-    device_bytes: int
-    pages: int
-    runs_ms: list[float]
-    median_ms: float
-    ns_per_page: float
-    speedup: float
-    limit_ratio: float | None
+    workload: Name
+    variant: Name
+    threads: Count
+    device_bytes: Count
+    pages: Count
+    runs_ms: Runs
+    median_ms: Positive
+    ns_per_page: Positive
+    speedup: Positive
+    limit_ratio: Positive | None
 
 
 def check_writable(file: str | None) -> None:
@@ -109,7 +123,8 @@ def host() -> dict[str, Any]:
         "cpus": os.cpu_count(),
         "memory_bytes": memory()["MemTotal"],
         "load_average": os.getloadavg()[0],
-        "kernel": platform.release(),
+        # Without the local part, which can name whose kernel it is.
+        "kernel": platform.release().partition("-")[0],
         "compiler": build.compiler(),
         "pagemint": __version__,
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),

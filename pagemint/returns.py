@@ -23,16 +23,26 @@ def of_this_machine(sysfs: Path = _SYSFS) -> str:
 
     Where that is something that the native host does not have, says so and returns PLAIN.
     """
+    condition, other = look(sysfs)
+    if other:
+        note(f"pagemint: {other} here; plain returns are timed instead")
+    return condition
+
+
+def look(sysfs: Path = _SYSFS) -> tuple[str, str]:
+    """Return the key of NAMES, and what the kernel reports that the native host does not have."""
     reports = {
         file: (sysfs / file).read_text().strip() if (sysfs / file).exists() else ""
         for file in ("spec_rstack_overflow", "retbleed", "indirect_target_selection")
     }
     # Safe RET takes the place of the older mitigation.
     if "Safe RET" in reports["spec_rstack_overflow"]:
-        return "safe"
+        return "safe", ""
     if "untrained return thunk" in reports["retbleed"]:
-        return "untrained"
-    for file, sign in (("retbleed", "Stuffing"), ("indirect_target_selection", "return thunks")):
-        if sign in reports[file]:
-            note(f"pagemint: {file} is '{reports[file]}' here; plain returns are timed instead")
-    return PLAIN
+        return "untrained", ""
+    others = [
+        f"{file} is '{reports[file]}'"
+        for file, sign in (("retbleed", "Stuffing"), ("indirect_target_selection", "return thunks"))
+        if sign in reports[file]
+    ]
+    return PLAIN, " and ".join(others)

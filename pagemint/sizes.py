@@ -47,3 +47,9 @@ def format_size(size: int) -> str:
         if size >= scale:
             return f"{size / scale:.1f}".removesuffix(".0") + f" {unit}"
     return f"{size} B"
+
+
+def format_power(size: int) -> str:
+    """Return a power of two of bytes, 1 KiB or more, in whole binary units: 64 KiB, 2 MiB."""
+    unit = min((size.bit_length() - 1) // 10, 4)
+    return f"{size >> 10 * unit} {'KMGT'[unit - 1]}iB"

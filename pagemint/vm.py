@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from rich.console import Console
 from rich.table import Table
 
-from pagemint import build, result, series, vmguest, vmkernel
+from pagemint import build, report, result, series, vmguest, vmkernel
 from pagemint.errors import Failure
 from pagemint.measure import MODES
 from pagemint.progress import note, step
@@ -99,6 +99,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--accel", default="auto", choices=("auto", "kvm", "tcg"))
     parser.add_argument("--limit", type=float, default=3600, metavar="S", help="seconds a guest")
     parser.add_argument("--json", metavar="FILE", help="write the result there")
+    report.add_run_argument(parser)
 
 
 def main(args: argparse.Namespace) -> int:
@@ -160,6 +161,7 @@ def main(args: argparse.Namespace) -> int:
         "checks": [asdict(check) for check in checks],
     }
     result.write(args.json, body)
+    report.after_run(args, body)
     return max(_same_hashes(rows), judge(checks))
 
 

@@ -6,7 +6,8 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def cache_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A cache of each test's own, so that none sees or touches the user's."""
+    """A cache of each test's own, and a place for reports: none sees or touches the user's."""
     home = tmp_path / "cache-home"
     monkeypatch.setenv("XDG_CACHE_HOME", str(home))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state-home"))
     return home / "pagemint"

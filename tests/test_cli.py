@@ -157,8 +157,8 @@ def test_every_command_has_a_module() -> None:
 def test_doctor_runs() -> None:
     ended = _pagemint("doctor")
     assert ended.returncode in (0, 1)
-    assert ended.stderr == ""
-    for word in ("gcc", "movdir64b", "transparent huge", "memory", "disk", "idle CPUs"):
+    assert all(line.startswith("trying KVM") for line in ended.stderr.splitlines())
+    for word in ("gcc", "movdir64b", "returns", "KVM", "transparent huge", "memory", "disk"):
         assert word in ended.stdout
 
 
@@ -199,6 +199,43 @@ def test_doctor_judges_memory_and_processor() -> None:
     found = {
         c.what: c for c in doctor.check_processor("x86_64", "model name : M\nflags : sse2 erms")
     }
-    assert found["sse2"].ok and found["erms"].ok and not found["avx2"].ok
-    assert not found["avx2"].needed
+    assert found["sse2"].ok and found["erms"].ok and not found["avx512f"].ok
+    assert not found["avx512f"].needed
     assert not doctor.check_processor("aarch64", "")[0].ok
+
+
+def test_doctor_judges_returns() -> None:
+    assert doctor.check_returns("safe", "").found == "Safe RET"
+    other = doctor.check_returns("plain", "retbleed is 'Mitigation: Stuffing'")
+    assert (other.ok, other.needed) == (False, False)
+    assert "Stuffing" in other.found
+
+
+@pytest.mark.parametrize(
+    ("guest", "ok", "found"),
+    [
+        ("exit 33", True, "a guest runs"),
+        ("exit 1", False, "no guest runs"),
+        ("exec sleep 9", False, "hang or crawl"),
+    ],
+)
+def test_doctor_tries_kvm(
+    guest: str, ok: bool, found: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "qemu-system-x86_64"
+    program.write_text(f"#!/bin/sh\n{guest}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(doctor, "_KVM_LIMIT", 1.0)
+    check = doctor.check_kvm("/dev/null")
+    assert (check.ok, check.needed) == (ok, False)
+    assert found in check.found
+    assert bool(check.remedy) != ok
+
+
+def test_doctor_says_why_kvm_was_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "no /nowhere" in doctor.check_kvm("/nowhere").found
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert doctor.check_kvm("/dev/null").remedy == "apt-get install qemu-system-x86"
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    assert "adduser" in doctor.check_kvm("/dev/null").remedy

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pagemint.errors import Failure
-from pagemint.sizes import format_size, parse_size
+from pagemint.sizes import format_power, format_size, parse_size
 
 
 @pytest.mark.parametrize(
@@ -62,3 +62,10 @@ def test_format() -> None:
         "100 GB",
         "1.6 GB",
     ]
+
+
+@pytest.mark.parametrize(
+    ("size", "text"), [(1 << 16, "64 KiB"), (2 << 20, "2 MiB"), (1 << 40, "1 TiB")]
+)
+def test_powers_of_two_are_in_binary_units(size: int, text: str) -> None:
+    assert format_power(size) == text

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The manual page and the shell completions, as `make docs` writes them."""
+
+import argparse
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pagemint import cli
+
+_ROOT = Path(__file__).parent.parent
+_DOCS = _ROOT / "out/docs"
+
+
+def _run(*argv: str | Path) -> str:
+    ended = subprocess.run(argv, capture_output=True, text=True, cwd=_ROOT, timeout=120)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    return ended.stdout
+
+
+@pytest.fixture(scope="module", autouse=True)
+def docs() -> None:
+    _run("make", "--no-print-directory", "docs")
+
+
+def _options(parser: argparse.ArgumentParser) -> Iterator[str]:
+    """Every long option of a parser and of its subcommands."""
+    for action in parser._actions:
+        yield from (option for option in action.option_strings if option.startswith("--"))
+        if isinstance(action, argparse._SubParsersAction):
+            for inner in action.choices.values():
+                yield from _options(inner)
+
+
+def test_the_manual_page_has_every_command_and_option() -> None:
+    text = _run("man", "--warnings", "-l", _DOCS / "pagemint.1")
+    for name, help_text in cli.COMMANDS.items():
+        assert f"pagemint {name}\n" in text
+        assert help_text.split(",")[0] in text
+    for option in set(_options(cli.parser())) - {"--help"}:
+        assert f" {option}" in text, option
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_completions_have_every_option_and_parse(shell: str) -> None:
+    file = _DOCS / f"pagemint.{shell}"
+    _run(shell, "-n", file)
+    text = file.read_text()
+    for option in _options(cli.parser()):
+        assert option.removeprefix("--") in text, option
+
+
+def test_bash_completes() -> None:
+    def complete(*words: str) -> set[str]:
+        typed = " ".join(words)
+        script = f"""
+            . {_DOCS}/pagemint.bash
+            COMP_WORDS=({typed}) COMP_CWORD={len(words) - 1} COMP_LINE='{typed}'
+            _shtab_pagemint
+            printf '%s\\n' "${{COMPREPLY[@]}}"
+        """
+        return set(_run("bash", "-c", script).split())
+
+    assert complete("pagemint", "re") == {"report"}
+    assert complete("pagemint", "vm", "--ac") == {"--accel"}
+    assert complete("pagemint", "vm", "--accel", "k") == {"kvm"}
+
+
+def test_fish_completes() -> None:
+    script = f"source {_DOCS}/pagemint.fish; complete -C 'pagemint re'"
+    assert _run("fish", "--no-config", "-c", script).split()[0] == "report"
