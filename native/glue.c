@@ -16,7 +16,7 @@
 void *native_alloc(unsigned long size);
 void native_init(const struct native_case *c);
 unsigned long native_page_size(void);
-void native_trace(void);
+void native_trace(int active);
 
 /* Calls of the page_ref_set event. */
 unsigned long native_events;
@@ -85,10 +85,10 @@ void __page_ref_set(struct page *page, int v)
 }
 #endif
 
-/* Have the page_ref_set event active; comes before the branches are patched. */
-void native_trace(void)
+/* Have the page_ref_set event active or not; comes before the branches are patched. */
+void native_trace(int active)
 {
 #ifdef CONFIG_DEBUG_PAGE_REF
-	__tracepoint_page_ref_set.key.key.enabled.counter = 1;
+	__tracepoint_page_ref_set.key.key.enabled.counter = active;
 #endif
 }

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The plain half of the host program. VARIANT is base or patched: the objects
- * of both trees are in it, and write the very same memory. Takes commands on standard input, a line
- * each, and answers each with one line:
+ * of both trees are in it, and write the very same memory. Takes commands on
+ * standard input, a line each, and answers each with one line:
  *
+ *   patch RETURNS CLASS EVENTS FRAGILE
+ *                            the code, as boot does, for a CPU of a class and
+ *                            how it returns; with the page_ref_set event
+ *                            active, or copy_mc_fragile() chosen, if 1. Comes
+ *                            first, and may come again. Answers ok.
  *   map FIRST_PFN PAGES FD   the memory map of PAGES pages: shared memory FD,
  *                            or huge pages of its own if FD is -1; all of it
  *                            is touched. Answers the bytes in huge pages.
@@ -18,6 +23,23 @@
  *   limits                   the fill loops that this CPU has.
  *   limit NAME PAGES         runs one over the map. Answers nanoseconds.
  *   streaming                tests the streaming stores. Answers the checks made.
+ *   memory FIRST_PFN PAGES FD SKEW
+ *                            what the pages hold, as map has it, each SKEW
+ *                            bytes further up. Answers ok.
+ *   hide PFN PAGES           has accesses to host pages of it fault, or with 0
+ *                            pages none. Answers ok.
+ *   evict PFN PAGES          takes it out of the cache. Answers ok.
+ *   copy VARIANT EARLY FUNCTION ORDER NR TO FROM
+ *                            copies NR folios to PFN TO from PFN FROM, which
+ *                            init has made; a fast string that faults stops
+ *                            EARLY bytes too soon, once. Answers nanoseconds,
+ *                            the result, how many pages were queued as
+ *                            poisoned, the first of them, and the faults.
+ *   loops                    the copy loops that this CPU has, each NAME:cached
+ *                            or NAME:streamed.
+ *   loop READ NAME ORDER NR TO FROM
+ *                            the same copies with one of these; each is read
+ *                            at once if READ is 1. Answers nanoseconds.
  *
  * A command that fails answers "error" and why.
  */
@@ -47,7 +69,7 @@ static struct {
 	char *base;
 } window;
 
-static const struct variant *find_variant(const char *name)
+const struct variant *find_variant(const char *name)
 {
 	const struct variant *v = variants;
 
@@ -79,19 +101,25 @@ void host_die(const char *why)
 /* Only what is safe in a handler: formats into a buffer, writes, exits. */
 static void on_fault(int sig, siginfo_t *info, void *context)
 {
-	unsigned long ip = ((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
+	greg_t *regs = ((ucontext_t *)context)->uc_mcontext.gregs;
+	unsigned long ip = regs[REG_RIP], cx = regs[REG_RCX];
 	unsigned long addr = (unsigned long)info->si_addr;
 	size_t trap = (addr - NATIVE_TRAPS) / NATIVE_TRAP_SIZE;
 	char text[256];
 	int n;
 
+	if (sig == SIGSEGV && folio_fixup(addr, &ip, &cx)) {
+		regs[REG_RIP] = ip;
+		regs[REG_RCX] = cx;
+		return;
+	}
 	if (sig == SIGSEGV && addr >= NATIVE_TRAPS && trap < trap_count)
 		n = snprintf(text, sizeof(text), "error %s has no stand-in\n",
 			     trap_names[trap]);
 	else
 		n = snprintf(text, sizeof(text), "error %s at %#lx, address %#lx\n",
 			     sig == SIGILL ? "BUG or WARN" :
-			     sig == SIGTRAP ? "a static branch without a stand-in" :
+			     sig == SIGTRAP ? "a branch or call without a stand-in" :
 			     strsignal(sig), ip, addr);
 	if (write(STDOUT_FILENO, text, n) != n)
 		_exit(4);
@@ -121,46 +149,92 @@ static void catch_faults(void)
 	map_fixed(NATIVE_TRAPS, (trap_count + 1) * NATIVE_TRAP_SIZE, PROT_NONE);
 }
 
-/*
- * Patch the code of every variant; @sites holds its name and an address for
- * each return site, one a line, as the link left them.
- */
-static void patch(const char *sites, enum native_returns returns, int trace)
+/* Where returns are, as the link left them in a file: a variant and an address a line. */
+static struct {
+	struct { char variant[16]; unsigned long address; } site[4096];
+	size_t nr;
+} returns;
+
+static void read_returns(const char *sites)
 {
-	struct site { char variant[16]; unsigned long address; };
-	const unsigned long text = (unsigned long)__executable_start & ~4095UL;
-	const size_t size = (unsigned long)etext - text;
-	enum { MAX = 4096 };
-	static struct site site[MAX];
-	static unsigned long ret[MAX];
-	struct native_tables t;
-	size_t nr = 0, mine;
+	enum { MAX = sizeof(returns.site) / sizeof(*returns.site) };
 	FILE *f = fopen(sites, "r");
 
 	if (!f)
 		host_die("cannot read the return sites");
-	while (nr < MAX && fscanf(f, "%15s %lx", site[nr].variant, &site[nr].address) == 2)
-		nr++;
-	if (nr == MAX)
+	while (returns.nr < MAX && fscanf(f, "%15s %lx", returns.site[returns.nr].variant,
+					  &returns.site[returns.nr].address) == 2)
+		returns.nr++;
+	if (returns.nr == MAX)
 		host_die("too many return sites");
 	fclose(f);
+}
 
-	if (mprotect((void *)text, size, PROT_READ | PROT_WRITE | PROT_EXEC))
-		host_die("this system forbids code that patches itself");
+static int find_name(const char *const *names, int nr, const char *name)
+{
+	while (nr-- > 0 && strcmp(names[nr], name))
+		;
+	return nr;
+}
+
+/* Patches the code of every variant, as it was linked. */
+static void do_patch(const char *args)
+{
+	static const char *const returns_names[] = {
+		[NATIVE_RET_PLAIN] = "plain",
+		[NATIVE_RET_SAFE] = "safe",
+		[NATIVE_RET_UNTRAINED] = "untrained",
+	};
+	static const char *const class_names[] = {
+		[NATIVE_THIS_CPU] = "this",
+		[NATIVE_FSRM] = "fsrm+erms",
+		[NATIVE_ERMS] = "erms",
+		[NATIVE_REP_GOOD] = "rep_good",
+		[NATIVE_UNROLLED] = "none",
+	};
+	const unsigned long text = (unsigned long)__executable_start & ~4095UL;
+	const size_t size = (unsigned long)etext - text;
+	static unsigned long ret[sizeof(returns.site) / sizeof(*returns.site)];
+	static void *linked;
+	struct native_tables t;
+	char how[16], class[16];
+	int events, fragile, how_nr, class_nr;
+	size_t mine;
+
+	if (sscanf(args, "%15s %15s %d %d", how, class, &events, &fragile) != 4 ||
+	    (how_nr = find_name(returns_names, 3, how)) < 0 ||
+	    (class_nr = find_name(class_names, 5, class)) < 0) {
+		printf("error usage\n");
+		return;
+	}
+	if (mprotect((void *)text, size, PROT_READ | PROT_WRITE | PROT_EXEC)) {
+		printf("error this system forbids code that patches itself\n");
+		return;
+	}
+	if (!linked) {
+		linked = malloc(size);
+		if (!linked)
+			host_die("out of memory");
+		memcpy(linked, (void *)text, size);
+	}
+	memcpy((void *)text, linked, size);
 	for (const struct variant *v = variants; v->name; v++) {
 		mine = 0;
-		for (size_t i = 0; i < nr; i++)
-			if (!strcmp(site[i].variant, v->name))
-				ret[mine++] = site[i].address;
-		if (trace)
-			v->trace();
+		for (size_t i = 0; i < returns.nr; i++)
+			if (!strcmp(returns.site[i].variant, v->name))
+				ret[mine++] = returns.site[i].address;
 		t = v->tables;
 		t.ret = ret;
 		t.ret_end = ret + mine;
-		t.returns = returns;
+		t.returns = how_nr;
+		t.class = class_nr;
+		t.events = events;
+		t.fragile = fragile;
 		v->patch(&t);
 	}
 	mprotect((void *)text, size, PROT_READ | PROT_EXEC);
+	host_page_size = variants->page_size();
+	printf("ok\n");
 }
 
 static unsigned long huge_bytes(const void *base)
@@ -251,7 +325,7 @@ static void do_init(const char *args)
 	printf("%ld %lu\n", (long)(end - start), *v->events);
 }
 
-static void do_blocks(void)
+static void do_blocks(const char *args)
 {
 	if (block_log.nr > block_log.max) {
 		printf("error too many pageblocks\n");
@@ -263,13 +337,13 @@ static void do_blocks(void)
 	printf("\n");
 }
 
-static int has_feature(const char *feature)
+int has_feature(const char *feature)
 {
 	return !strcmp(feature, "avx512f") ? __builtin_cpu_supports("avx512f") :
 	       !strcmp(feature, "avx") ? __builtin_cpu_supports("avx") : 1;
 }
 
-static void do_limits(void)
+static void do_limits(const char *args)
 {
 	for (const struct limit *l = limits; l->name; l++)
 		if (has_feature(l->feature))
@@ -298,7 +372,7 @@ static void do_limit(const char *args)
 	printf("error no such loop\n");
 }
 
-static void do_streaming(void)
+static void do_streaming(const char *args)
 {
 	unsigned long checks = streaming_test(&streaming);
 
@@ -313,49 +387,51 @@ static void do_mode(const char *name)
 	printf(v->mode_set(name) ? "error no such mode\n" : "ok\n");
 }
 
+static const struct command {
+	const char *name;
+	void (*run)(const char *args);
+} commands[] = {
+	{ "patch", do_patch },
+	{ "map", do_map },
+	{ "poison", do_poison },
+	{ "mode", do_mode },
+	{ "init", do_init },
+	{ "blocks", do_blocks },
+	{ "limits", do_limits },
+	{ "limit", do_limit },
+	{ "streaming", do_streaming },
+	{ "memory", do_memory },
+	{ "hide", do_hide },
+	{ "evict", do_evict },
+	{ "copy", do_copy },
+	{ "loops", do_loops },
+	{ "loop", do_loop },
+	{ }
+};
+
 int main(int argc, char **argv)
 {
-	static const char *const returns_names[] = {
-		[NATIVE_RET_PLAIN] = "plain",
-		[NATIVE_RET_SAFE] = "safe",
-		[NATIVE_RET_UNTRAINED] = "untrained",
-	};
 	static struct block blocks[1 << 20];
-	int returns = NATIVE_RET_UNTRAINED;
+	const struct command *c;
 	char line[256], *args;
 
-	while (argc > 2 && returns >= 0 && strcmp(argv[2], returns_names[returns]))
-		returns--;
-	if (argc < 3 || returns < 0 || (argc > 3 && strcmp(argv[3], "page_ref_set")))
-		host_die("usage: host SITES plain|safe|untrained [page_ref_set]");
+	if (argc != 2)
+		host_die("usage: host SITES");
 	catch_faults();
 	map_fixed(NATIVE_PGMAP, NATIVE_PGMAP_SIZE, PROT_READ | PROT_WRITE);
-	patch(argv[1], returns, argc > 3);
-	host_page_size = variants->page_size();
+	read_returns(argv[1]);
 	block_log.entry = blocks;
 	block_log.max = sizeof(blocks) / sizeof(*blocks);
 
 	while (fgets(line, sizeof(line), stdin)) {
 		line[strcspn(line, "\n")] = 0;
-		args = strchr(line, ' ');
-		if (args)
+		args = line + strcspn(line, " ");
+		if (*args)
 			*args++ = 0;
-		if (!strcmp(line, "map") && args)
-			do_map(args);
-		else if (!strcmp(line, "poison") && args)
-			do_poison(args);
-		else if (!strcmp(line, "mode") && args)
-			do_mode(args);
-		else if (!strcmp(line, "init") && args)
-			do_init(args);
-		else if (!strcmp(line, "blocks"))
-			do_blocks();
-		else if (!strcmp(line, "limits"))
-			do_limits();
-		else if (!strcmp(line, "limit") && args)
-			do_limit(args);
-		else if (!strcmp(line, "streaming"))
-			do_streaming();
+		for (c = commands; c->name && strcmp(c->name, line); c++)
+			;
+		if (c->name)
+			c->run(args);
 		else
 			printf("error unknown command\n");
 		fflush(stdout);

@@ -21,6 +21,13 @@ struct block_log {
 };
 
 extern struct block_log block_log;
+
+/* Calls of memory_failure_queue() so far, and the PFN of the first. */
+struct poison_log {
+	unsigned long nr, first_pfn;
+};
+
+extern struct poison_log poison_log;
 extern unsigned long host_page_size;
 
 /* The kernel code of one tree. Its symbols have a prefix in the program. */
@@ -28,17 +35,25 @@ struct variant {
 	const char *name;
 	struct native_tables tables;
 	void (*patch)(const struct native_tables *t);
-	void (*trace)(void);
 	void (*init)(const struct native_case *c);
 	int (*mode_set)(const char *name);	/* none in an unpatched tree */
 	unsigned long (*page_size)(void);
 	unsigned long *events;
+	void (*skew)(unsigned long bytes);
+	int (*copy)(const struct native_copy *c);
+	unsigned long (*fixup)(const struct native_tables *t, unsigned long ip);
 };
 
 /* From the link. */
 extern const struct variant variants[];
 extern const char *const trap_names[];
 extern const size_t trap_count;
+
+/* The one with that name, or NULL. */
+const struct variant *find_variant(const char *name);
+
+/* Whether the CPU has it; a name as __builtin_cpu_supports() takes. */
+int has_feature(const char *name);
 
 /* Nanoseconds since some time. */
 int64_t host_now(void);
@@ -48,10 +63,31 @@ void host_die(const char *why) __attribute__((noreturn));
 /* A plain loop that fills memory with streaming stores. */
 struct limit {
 	const char *name;
-	const char *feature;	/* as __builtin_cpu_supports() has it */
+	const char *feature;
 	void (*fill)(void *dst, size_t bytes);
 };
 
 extern const struct limit limits[];
+
+/* A plain loop that copies memory. */
+struct copy_loop {
+	const char *name;
+	const char *feature;
+	int streamed;
+	void (*copy)(void *dst, const void *src, size_t bytes);
+};
+
+extern const struct copy_loop copy_loops[];
+
+/* Commands on folios; see host.c. */
+void do_memory(const char *args);
+void do_hide(const char *args);
+void do_evict(const char *args);
+void do_copy(const char *args);
+void do_loops(const char *args);
+void do_loop(const char *args);
+
+/* Whether a fault at @addr is one to go on after; sets registers if so. */
+int folio_fixup(unsigned long addr, unsigned long *ip, unsigned long *cx);
 
 #endif

@@ -8,6 +8,8 @@
 
 /* pfn_to_page(0), aligned for the largest compound that there is. */
 #define NATIVE_VMEMMAP		(1UL << 44)
+/* Where the memory of PFN 0 is mapped, as far as it is. */
+#define NATIVE_DIRECT		(1UL << 45)
 /* The dev_pagemap: its address enters every page. */
 #define NATIVE_PGMAP		0x50000000UL
 #define NATIVE_PGMAP_SIZE	4096UL
@@ -28,6 +30,29 @@ struct native_case {
 	unsigned int early;		/* the sections were there at boot */
 };
 
+/* One run of copies: @nr folios, in an order that no prefetcher guesses. */
+struct native_copy {
+	unsigned long to, from;		/* PFNs of the first ones */
+	unsigned int order;		/* of each */
+	unsigned long nr;
+	unsigned int mc;		/* folio_mc_copy(), else folio_copy() */
+};
+
+/* The @i-th of @nr: a step through all of them, if @nr is a power of two. */
+static inline unsigned long native_shuffled(unsigned long i, unsigned long nr)
+{
+	return i * 13 % nr;
+}
+
+/* The CPU whose code is to run: what copies differ by. */
+enum native_class {
+	NATIVE_THIS_CPU,
+	NATIVE_FSRM,		/* fast short rep movsb, and the following */
+	NATIVE_ERMS,		/* enhanced rep movsb, and the following */
+	NATIVE_REP_GOOD,	/* rep movsq is good */
+	NATIVE_UNROLLED,	/* none of them */
+};
+
 /* What a kernel turns its returns into when it boots, for the CPU it finds. */
 enum native_returns {
 	NATIVE_RET_PLAIN,	/* ret */
@@ -35,13 +60,17 @@ enum native_returns {
 	NATIVE_RET_UNTRAINED,	/* AMD Zen 1 and 2, where not the above */
 };
 
-/* Tables that the kernel applies when it boots. */
+/* Tables that the kernel applies when it boots, and what for. */
 struct native_tables {
 	void *alt, *alt_end;
 	void *jump, *jump_end;
 	unsigned long *mcount, *mcount_end;
+	void *ex, *ex_end;
 	unsigned long *ret, *ret_end;
 	enum native_returns returns;
+	enum native_class class;
+	int events;		/* page_ref_set is active */
+	int fragile;		/* copy_mc_fragile() is chosen */
 };
 
 #endif

@@ -15,6 +15,8 @@
 #include "native.h"
 
 void native_patch(const struct native_tables *t);
+void native_trace(int active);
+void native_fragile(int active);
 void native_fail(const char *what, unsigned long addr);
 
 struct cpuinfo_x86 boot_cpu_data;
@@ -57,13 +59,18 @@ static void cpuid_word(unsigned int word, u32 leaf, u32 subleaf, unsigned int re
 
 enum { EAX, EBX, ECX, EDX };
 
-static void set_cap(unsigned int bit)
+static void set_cap(unsigned int bit, bool on)
 {
-	boot_cpu_data.x86_capability[bit / 32] |= 1u << (bit % 32);
+	u32 *word = &boot_cpu_data.x86_capability[bit / 32];
+
+	*word = on ? *word | 1u << (bit % 32) : *word & ~(1u << (bit % 32));
 }
 
-/* What the CPU reports, and of what the kernel adds, what any 64-bit CPU has. */
-static void identify_cpu(void)
+/*
+ * What the CPU reports, and of what the kernel adds, what any 64-bit CPU has;
+ * or of what copies are chosen by, what the CPUs of @class have.
+ */
+static void identify_cpu(enum native_class class)
 {
 	cpuid_word(CPUID_1_EDX, 1, 0, EDX);
 	cpuid_word(CPUID_1_ECX, 1, 0, ECX);
@@ -73,8 +80,12 @@ static void identify_cpu(void)
 	cpuid_word(CPUID_7_ECX, 7, 0, ECX);
 	cpuid_word(CPUID_7_EDX, 7, 0, EDX);
 	cpuid_word(CPUID_7_1_EAX, 7, 1, EAX);
-	set_cap(X86_FEATURE_ALWAYS);
-	set_cap(X86_FEATURE_REP_GOOD);
+	set_cap(X86_FEATURE_ALWAYS, true);
+	set_cap(X86_FEATURE_REP_GOOD, class <= NATIVE_REP_GOOD);
+	if (class != NATIVE_THIS_CPU) {
+		set_cap(X86_FEATURE_FSRM, class == NATIVE_FSRM);
+		set_cap(X86_FEATURE_ERMS, class <= NATIVE_ERMS);
+	}
 	boot_cpu_data.x86_clflush_size = 64;
 }
 
@@ -91,9 +102,11 @@ static void patch_alternative(const struct alt_instr *a)
 
 	if (has_cap(a->cpuid) == !!(a->flags & ALT_FLAG_NOT))
 		return;
-	if (a->flags & ALT_FLAG_DIRECT_CALL)
-		native_fail("a paravirt call to be patched", (unsigned long)instr);
-
+	/* A paravirt call: where it leads is not known here, so int3. */
+	if (a->flags & ALT_FLAG_DIRECT_CALL) {
+		*instr = 0xcc;
+		return;
+	}
 	put(instr, repl, a->replacementlen);
 	/* A near call or jump is relative to where it stands. */
 	if (a->replacementlen == 5 && (repl[0] == 0xe8 || repl[0] == 0xe9)) {
@@ -151,7 +164,7 @@ static void patch_return(u8 *site, const u8 *thunk)
 
 /**
  * native_patch - do to the linked kernel code what boot does
- * @t: where the tables are; the code is writable for now
+ * @t: where the tables are; the code is as it was linked, and writable for now
  */
 void native_patch(const struct native_tables *t)
 {
@@ -160,7 +173,9 @@ void native_patch(const struct native_tables *t)
 	const struct alt_instr *alt;
 	const unsigned long *site;
 
-	identify_cpu();
+	identify_cpu(t->class);
+	native_trace(t->events);
+	native_fragile(t->fragile);
 	/* First: alternatives turn the thunk of an unpatched return into a warning. */
 	for (site = t->ret; site < t->ret_end; site++)
 		patch_return((u8 *)*site, thunk);

@@ -20,11 +20,6 @@ unsigned long k___ref_stack_chk_guard = 0x5bd1e995;
 
 /* The same, from the C library. */
 
-void *k_memcpy(void *dst, const void *src, size_t n)
-{
-	return memcpy(dst, src, n);
-}
-
 void *k_memmove(void *dst, const void *src, size_t n)
 {
 	return memmove(dst, src, n);
@@ -67,6 +62,18 @@ unsigned int k_jiffies_to_msecs(unsigned long j)
 	return j;
 }
 
+/* PREEMPT_LAZY, which is what Debian's kernel boots to. */
+
+int k_preempt_model_full(void)
+{
+	return 0;
+}
+
+int k_preempt_model_lazy(void)
+{
+	return 1;
+}
+
 struct block_log block_log;
 
 /* The bitmap of the section is left out: the call is what is recorded. */
@@ -77,6 +84,15 @@ void k_init_pageblock_migratetype(void *page, unsigned int migratetype, int isol
 	if (block_log.nr < block_log.max)
 		block_log.entry[block_log.nr] = (struct block){ pfn, migratetype, isolate };
 	block_log.nr++;
+}
+
+struct poison_log poison_log;
+
+/* Nothing is taken out of use: the call is what is recorded. */
+void k_memory_failure_queue(unsigned long pfn, int flags)
+{
+	if (!poison_log.nr++)
+		poison_log.first_pfn = pfn;
 }
 
 void k_native_fail(const char *what, unsigned long addr)

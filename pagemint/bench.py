@@ -8,7 +8,7 @@ from dataclasses import asdict
 from rich.console import Console
 from rich.table import Table
 
-from pagemint import build, cache, native, report, result, returns, series, source
+from pagemint import build, cache, folio, native, report, result, returns, series, source
 from pagemint.errors import Failure
 from pagemint.measure import (
     FIRST_PFN,
@@ -17,13 +17,13 @@ from pagemint.measure import (
     WORKLOADS,
     Limit,
     NativeRow,
-    Workload,
     measure,
 )
 from pagemint.progress import bar, note, step
 from pagemint.sizes import format_size, parse_size
 
 _SMALLEST = 2 << 20  # bytes: one compound
+_NAMES = (*WORKLOADS, "folio")
 _LARGEST = 16 * 10**12  # bytes: what the sections of native/glue.c reach
 
 
@@ -35,9 +35,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--workload",
-        default=",".join(WORKLOADS),
+        default=",".join(_NAMES),
         metavar="W,...",
-        help=f"what to time (all of {', '.join(WORKLOADS)})",
+        help=f"what to time (all of {', '.join(_NAMES)})",
     )
     parser.add_argument("--runs", type=int, default=10, metavar="N", help="runs of each (10)")
     parser.add_argument(
@@ -48,33 +48,42 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Run `pagemint bench`."""
-    workloads = _workloads(args.workload)
+    names = _names(args.workload)
+    workloads = [WORKLOADS[name] for name in names if name in WORKLOADS]
     sizes = list(dict.fromkeys(_checked_size(text) for text in args.size.split(",")))
     if args.runs < 1:
         raise Failure(f"--runs {args.runs} is too few", "give 1 or more")
-    _check_machine(max(sizes))
+    _check_machine(max(sizes) if workloads else 0, "folio" in names)
     result.check_writable(args.json)
     found = series.source_for(args.kernel, args.ksrc)
 
     pair = build.trees(found)
     program = native.link(pair, build.DEBIAN)
+    console = Console(stderr=args.json == "-")
+    machine = returns.of_this_machine()
     rows: list[NativeRow] = []
     limits: list[Limit] = []
-    # What a kernel does on this machine, and what it does where returns need no mitigation.
-    machine = returns.of_this_machine()
-    for condition in dict.fromkeys((machine, returns.PLAIN)):
-        with native.Host(program, condition) as host:
-            for size in sizes:
-                pages = size // PAGE
-                with step(f"touching {format_size(pages * STRUCT_PAGE)} of memory map"):
-                    huge = int(host.ask("map", FIRST_PFN, pages, -1))
-                if huge < pages * STRUCT_PAGE * 0.9:
-                    note("pagemint: few huge pages, unlike in a kernel; see 'pagemint doctor'")
+    copies: list[folio.FolioRow] = []
+    copy_loops: list[folio.Loop] = []
+    copy_limit = None
+    huge = 0
+    with native.Host(program) as host:
+        for size in sizes if workloads else []:
+            huge = _touch(host, size)
+            # What a kernel does on this machine, and what it does where returns need nothing.
+            for condition in dict.fromkeys((machine, returns.PLAIN)):
+                host.patch(condition)
                 what = f"timing a device of {format_size(size)}, {returns.NAMES[condition]}"
                 with bar(what, args.runs + 1) as done:
-                    more, limit = measure(host, size, workloads, args.runs, done)
+                    more, limit = measure(host, condition, size, workloads, args.runs, done)
                 rows += more
                 limits.append(limit)
+        if "folio" in names:
+            with step(f"touching {format_size(folio.MEMORY)} of folios"):
+                host.patch(machine)
+                folio.prepare(host)
+            with bar("timing copies of folios", folio.rounds(args.runs)) as done:
+                copies, copy_loops, copy_limit = folio.measure(host, machine, args.runs, done)
 
     body = {
         "host": {**result.host(), "huge_bytes": huge},
@@ -86,23 +95,37 @@ def main(args: argparse.Namespace) -> int:
             "returns": machine,
         },
         "limit": {
-            "fill_bytes_per_s": limits[-1].bytes_per_s,
-            "copy_bytes_per_s": None,
+            "fill_bytes_per_s": limits[-1].bytes_per_s if limits else None,
+            "copy_bytes_per_s": copy_limit,
             "fill_loops": [asdict(limit) for limit in limits],
+            "copy_loops": [asdict(loop) for loop in copy_loops],
         },
-        "rows": [asdict(row) for row in rows],
+        "rows": [asdict(row) for row in (*rows, *copies)],
     }
-    _print_tables(rows, limits, machine, Console(stderr=args.json == "-"))
+    _print_tables(rows, limits, machine, console)
+    if copies:
+        console.print(folio.table(copies, copy_loops))
     result.write(args.json, body)
     report.after_run(args, body)
     return 0
 
 
-def _workloads(names: str) -> list[Workload]:
-    unknown = [name for name in names.split(",") if name not in WORKLOADS]
+def _names(text: str) -> list[str]:
+    unknown = [name for name in text.split(",") if name not in _NAMES]
     if unknown:
-        raise Failure(f"there is no workload {unknown[0]!r}", f"choose from {', '.join(WORKLOADS)}")
-    return [WORKLOADS[name] for name in dict.fromkeys(names.split(","))]
+        raise Failure(f"there is no workload {unknown[0]!r}", f"choose from {', '.join(_NAMES)}")
+    return list(dict.fromkeys(text.split(",")))
+
+
+def _touch(host: native.Host, size: int) -> int:
+    """Give `host` the memory map of a device of `size` bytes; the bytes in huge pages."""
+    pages = size // PAGE
+    with step(f"touching {format_size(pages * STRUCT_PAGE)} of memory map"):
+        host.patch(returns.PLAIN)
+        huge = int(host.ask("map", FIRST_PFN, pages, -1))
+    if huge < pages * STRUCT_PAGE * 0.9:
+        note("pagemint: few huge pages, unlike in a kernel; see 'pagemint doctor'")
+    return huge
 
 
 def _checked_size(text: str) -> int:
@@ -114,7 +137,7 @@ def _checked_size(text: str) -> int:
     return size
 
 
-def _check_machine(size: int) -> None:
+def _check_machine(size: int, folios: bool) -> None:
     if platform.machine() != "x86_64":
         raise Failure(f"this machine is {platform.machine()}", "run this on x86-64")
     needed = size // PAGE * STRUCT_PAGE
@@ -124,6 +147,12 @@ def _check_machine(size: int) -> None:
             f"the memory map of {format_size(size)} takes {format_size(needed)}, "
             f"and {format_size(free)} of memory are free",
             f"give --size {int(free * 0.9) * PAGE // STRUCT_PAGE // 10**9}GB or less",
+        )
+    if folios and free * 0.95 < folio.MEMORY:
+        raise Failure(
+            f"the copies of folios take {format_size(folio.MEMORY)}, "
+            f"and {format_size(free)} of memory are free",
+            f"leave folio out: --workload {','.join(WORKLOADS)}",
         )
 
 

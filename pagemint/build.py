@@ -16,7 +16,15 @@ from pagemint.run import run
 from pagemint.source import Source, config_for
 
 _TREE_ROOM = 2_000_000_000  # bytes: a kernel tree
-_OBJECTS = ("mm/mm_init.o", "arch/x86/lib/retpoline.o")  # of either tree
+_OBJECTS = (  # of either tree
+    "mm/mm_init.o",
+    "mm/util.o",
+    "arch/x86/lib/copy_mc.o",
+    "arch/x86/lib/copy_mc_64.o",
+    "arch/x86/lib/copy_page_64.o",
+    "arch/x86/lib/memcpy_64.o",
+    "arch/x86/lib/retpoline.o",
+)
 _ENVIRONMENT = ("PATH", "HOME", "TMPDIR", "LANG")  # what a kernel build gets to see
 _BUILD_ROOM = 300_000_000  # bytes: a build directory with a few objects
 

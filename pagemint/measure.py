@@ -15,7 +15,8 @@ PAGE = 4096
 STRUCT_PAGE = 64
 """Bytes of a struct page in every configuration that is timed."""
 
-_SEED = 73  # of the order of the runs, which is the same in each bench
+SEED = 73
+"""Of the order of the runs, which is the same in each bench."""
 
 FIRST_PFN = 1 << 20
 """Where the device begins: at 4 GiB, aligned for every compound."""
@@ -88,6 +89,7 @@ class Limit:
 
 def measure(
     host: Host,
+    returns: str,
     device: int,
     workloads: Sequence[Workload],
     runs: int,
@@ -97,6 +99,7 @@ def measure(
 
     Args:
         host: its map is at least that of the device.
+        returns: what its returns are patched to.
         device: size in bytes.
         workloads: which ones.
         runs: how many rounds count; one more comes first and does not.
@@ -107,7 +110,7 @@ def measure(
     takes: dict[tuple[str, str], list[float]] = {}
     tasks = [(one.name, variant) for one in workloads for variant in ("base", *MODES)]
     tasks += [("limit", loop) for loop in loops]
-    order = random.Random(_SEED)
+    order = random.Random(SEED)
     for number in range(runs + 1):
         # No variant always follows the same other one, for whose dirty lines it pays.
         order.shuffle(tasks)
@@ -123,7 +126,7 @@ def measure(
     best = min(loops, key=lambda loop: statistics.median(takes["limit", loop]))
     at_limit = takes["limit", best]
     size = whole * STRUCT_PAGE
-    limit = Limit(best, host.returns, device, at_limit, size / statistics.median(at_limit) * 1e3)
+    limit = Limit(best, returns, device, at_limit, size / statistics.median(at_limit) * 1e3)
     rows: list[NativeRow] = []
     for one in workloads:
         pages = one.pages(device)
@@ -134,7 +137,7 @@ def measure(
                 NativeRow(
                     workload=one.name,
                     variant=variant,
-                    returns=host.returns,
+                    returns=returns,
                     threads=1,
                     device_bytes=device,
                     pages=pages,

@@ -17,16 +17,22 @@ from pagemint.run import run
 NATIVE = Path(__file__).resolve().parent.parent / "native"
 """The host's own C."""
 
-_GLUE = {
-    "base": ("glue.c", "patch.c", "native.h"),
-    "patched": ("glue.c", "patch.c", "native.h", "streaming_glue.c"),
-}
-_PLAIN = ("host.c", "stubs.c", "limit.c", "streaming_test.c")
+_COMMON_GLUE = ("glue.c", "folio_glue.c", "patch.c", "native.h")
+_GLUE = {"base": _COMMON_GLUE, "patched": (*_COMMON_GLUE, "streaming_glue.c")}
+_PLAIN = ("host.c", "folio.c", "stubs.c", "fill_limit.c", "copy_limit.c", "streaming_test.c")
 _STREAMING = ("copy", "flushcache", "fill", "fill_step", "drain")  # struct streaming
-_CFLAGS = ("-O2", "-Wall", "-Wextra", "-Werror", "-fno-pie")
+_CFLAGS = ("-O2", "-Wall", "-Wextra", "-Wno-unused-parameter", "-Werror", "-fno-pie")
+THIS_CPU = "this"
+"""The class of CPU that this machine's own is."""
+
 _TRAPS = 0x60000000  # NATIVE_TRAPS of native.h
 _TRAP_SIZE = 4096  # NATIVE_TRAP_SIZE
-_TABLES = {".altinstructions": "alt", "__jump_table": "jump", "__mcount_loc": "mcount"}
+_TABLES = {
+    ".altinstructions": "alt",
+    "__jump_table": "jump",
+    "__mcount_loc": "mcount",
+    "__ex_table": "ex",
+}
 
 
 @dataclass(frozen=True)
@@ -71,28 +77,14 @@ def link(pair: tuple[Tree, Tree], config: Config, given: Path | None = None) -> 
 class Host:
     """A running host. Use it in a `with` statement, which ends the program.
 
-    Attributes:
-        returns: what returns are patched to.
-
     Raises:
         Failure: the program cannot be started, or answers a command with an error.
     """
 
-    def __init__(
-        self, program: Program, returns: str, *, trace: bool = False, memory: int = -1
-    ) -> None:
-        """Start `program`.
-
-        Args:
-            program: what to start.
-            returns: what returns are patched to: plain, safe or untrained.
-            trace: have the page_ref_set event active.
-            memory: a file descriptor that the program is to inherit, or -1.
-        """
-        self.returns = returns
-        argv: list[str | Path] = [program.path, program.sites, returns]
+    def __init__(self, program: Program, memory: int = -1) -> None:
+        """Start `program`, which inherits the file descriptor `memory`, if it is not -1."""
         self._child: subprocess.Popen[str] = subprocess.Popen(
-            [*argv, "page_ref_set"] if trace else argv,
+            [program.path, program.sites],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -112,6 +104,24 @@ class Host:
         if kind is not None:
             self._child.kill()
         self._child.communicate()
+
+    def patch(
+        self,
+        returns: str,
+        cpu_class: str = THIS_CPU,
+        *,
+        events: bool = False,
+        fragile: bool = False,
+    ) -> None:
+        """Patch the kernel code as boot would, in place of what it was patched to before.
+
+        Args:
+            returns: what returns become: plain, safe or untrained.
+            cpu_class: the CPU that is booted on, as far as copies differ by it.
+            events: have the page_ref_set event active.
+            fragile: have copies that survive machine checks made by copy_mc_fragile().
+        """
+        self.ask("patch", returns, cpu_class, int(events), int(fragile))
 
     def ask(self, *words: object) -> str:
         """Send a command (native/host.c lists them) and return the answer.
@@ -233,11 +243,13 @@ def _tables(pair: tuple[Tree, Tree], kernel: list[Path], traps: list[str]) -> st
                 text.append(f"extern char __{end}_{v}_{short}[] __attribute__((weak));")
         text += [
             f"void {v}_native_patch(const struct native_tables *);",
-            f"void {v}_native_trace(void);",
             f"void {v}_native_init(const struct native_case *);",
             f"int {v}_memmap_init_mode_set(const char *);",
             f"unsigned long {v}_native_page_size(void);",
             f"extern unsigned long {v}_native_events;",
+            f"void {v}_native_skew(unsigned long);",
+            f"int {v}_native_copy_folios(const struct native_copy *);",
+            f"unsigned long {v}_native_fixup(const struct native_tables *, unsigned long);",
         ]
         bounds = "".join(
             f"\t\t.{short} = (void *)__start_{v}_{short},\n"
@@ -246,9 +258,10 @@ def _tables(pair: tuple[Tree, Tree], kernel: list[Path], traps: list[str]) -> st
         )
         rows.append(
             f'\t{{\n\t.name = "{v}",\n\t.tables = {{\n{bounds}\t}},\n'
-            f"\t.patch = {v}_native_patch,\n\t.trace = {v}_native_trace,\n"
+            f"\t.patch = {v}_native_patch,\n\n"
             f"\t.init = {v}_native_init,\n\t.page_size = {v}_native_page_size,\n"
-            f"\t.events = &{v}_native_events,\n"
+            f"\t.events = &{v}_native_events,\n\t.skew = {v}_native_skew,\n"
+            f"\t.copy = {v}_native_copy_folios,\n\t.fixup = {v}_native_fixup,\n"
             + (f"\t.mode_set = {v}_memmap_init_mode_set,\n" if has_modes else "")
             + "\t},\n"
         )

@@ -142,7 +142,8 @@ def memmap(program: native.Program) -> Iterator[Memmap]:
 def open_memmap(program: native.Program, *, trace: bool) -> Iterator[Memmap]:
     memory = os.memfd_create("memmap")
     os.ftruncate(memory, WINDOW * STRUCT_PAGE)
-    with native.Host(program, "plain", trace=trace, memory=memory) as host:
+    with native.Host(program, memory) as host:
+        host.patch("plain", events=trace)
         host.ask("map", FIRST_PFN, WINDOW, memory)
         yield Memmap(host, memory)
     os.close(memory)

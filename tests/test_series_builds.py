@@ -31,6 +31,8 @@ CONFIG_MEMMAP_TEMPLATE_KUNIT_TEST=y
 # whose messages are those of KUnit itself.
 _OBJECTS = [
     "mm/mm_init.o",
+    "mm/util.o",
+    "arch/x86/lib/copy_mc.o",
     "drivers/md/dm-writecache.o",
     "lib/tests/memcpy_kunit.o",
 ]

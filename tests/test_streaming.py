@@ -28,7 +28,8 @@ def engine(pair: tuple[build.Tree, build.Tree]) -> Path:
 @pytest.fixture(scope="module")
 def host(pair: tuple[build.Tree, build.Tree]) -> Iterator[native.Host]:
     program = native.link(pair, build.DEBIAN)
-    with native.Host(program, "plain") as running:
+    with native.Host(program) as running:
+        running.patch("plain")
         yield running
 
 

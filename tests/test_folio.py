@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Both trees' copies of folios against plain bytes, for each class of CPU, and over faults."""
+
+import mmap
+import os
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pagemint import build, folio, native, source
+from pagemint.folio import CLASSES, FUNCTIONS
+from pagemint.measure import FIRST_PFN, PAGE
+
+GUARD = 2  # pages that are watched on both sides of a destination
+ORDER_MAX = 10
+FROM = 1 << ORDER_MAX  # where sources begin, in pages from FIRST_PFN
+TO = 3 << ORDER_MAX
+PAGES = 7 << ORDER_MAX
+EHWPOISON = 133
+SKEWS = {
+    "first byte of a page": 0,
+    "last byte of a page": 1,
+    "last word of a page": 8,
+    "inside a page": 2048,
+    "last byte of a line": 4033,
+}
+"""How far the kernel's pages begin inside those of the host, which are what can fault."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What the host says of a copy.
+
+    Attributes:
+        status: 0 or a negative error.
+        queued: how many pages memory_failure_queue() was told.
+        first: the first of them, counted from the source's first page.
+        faults: how many accesses to the source faulted.
+    """
+
+    status: int
+    queued: int
+    first: int
+    faults: int
+
+
+class Memory:
+    """A host, and the memory of the folios that it shares with this process."""
+
+    def __init__(self, host: native.Host, descriptor: int) -> None:
+        self.host = host
+        self.descriptor = descriptor
+        self.bytes = mmap.mmap(descriptor, PAGES * PAGE)
+        self.skew = 0
+
+    def move(self, skew: int) -> None:
+        """Have the kernel's pages begin `skew` bytes further up."""
+        self.skew = skew
+        self.host.ask("memory", FIRST_PFN, PAGES, self.descriptor, skew)
+
+    def put(self, page: int, data: bytes) -> None:
+        at = page * PAGE + self.skew
+        self.bytes[at : at + len(data)] = data
+
+    def get(self, page: int, pages: int) -> bytes:
+        at = page * PAGE + self.skew
+        return self.bytes[at : at + pages * PAGE]
+
+    def fold(self, page: int, order: int) -> None:
+        """Make a compound there, as the base tree makes them."""
+        self.host.ask("init", "base", FIRST_PFN + page, 1 << order, 3, order, 1, 0, 0, 0, 0)
+
+    def copy(
+        self, variant: str, function: str, order: int, to: int, from_: int, early: int = 0
+    ) -> Result:
+        name, _ = FUNCTIONS[function]
+        where = (order, 1, FIRST_PFN + to, FIRST_PFN + from_)
+        answer = self.host.ask("copy", variant, early, name, *where)
+        _, status, queued, first, faults = map(int, answer.split())
+        return Result(status, queued, first - FIRST_PFN - from_ if queued else -1, faults)
+
+
+@pytest.fixture(scope="module")
+def memory() -> Iterator[Memory]:
+    program = native.link(build.trees(source.get("7.3")), build.DEBIAN)
+    descriptor = os.memfd_create("folios")
+    os.ftruncate(descriptor, PAGES * PAGE)
+    with native.Host(program, descriptor) as host:
+        host.patch("plain")
+        host.ask("map", FIRST_PFN, PAGES, -1)
+        yield Memory(host, descriptor)
+    os.close(descriptor)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    order=st.integers(0, ORDER_MAX),
+    to=st.integers(0, 2),
+    from_=st.integers(0, 1),
+    function=st.sampled_from(sorted(FUNCTIONS)),
+    cpu_class=st.sampled_from(CLASSES),
+    returns=st.sampled_from(("plain", "safe")),
+    seed=st.integers(0, 2**32),
+)
+def test_a_copy_is_all_of_the_folio_and_nothing_else(
+    memory: Memory,
+    order: int,
+    to: int,
+    from_: int,
+    function: str,
+    cpu_class: str,
+    returns: str,
+    seed: int,
+) -> None:
+    memory.move(0)
+    memory.host.patch(returns, cpu_class, fragile=FUNCTIONS[function][1])
+    pages = 1 << order
+    # Naturally aligned, as folios are.
+    source_page, page = FROM + from_ * pages, TO + to * pages
+    memory.fold(source_page, order)
+    memory.fold(page, order)
+    data = random.Random(seed).randbytes(pages * PAGE)
+    around = random.Random(seed + 1).randbytes((pages + 2 * GUARD) * PAGE)
+    for variant in ("base", "patched"):
+        memory.put(source_page, data)
+        memory.put(page - GUARD, around)
+        assert memory.copy(variant, function, order, page, source_page) == Result(0, 0, -1, 0)
+        assert memory.get(source_page, pages) == data
+        found = memory.get(page - GUARD, pages + 2 * GUARD)
+        assert found[GUARD * PAGE : -GUARD * PAGE] == data
+        assert found[: GUARD * PAGE] == around[: GUARD * PAGE]
+        assert found[-GUARD * PAGE :] == around[-GUARD * PAGE :]
+
+
+def check_fault(memory: Memory, function: str, order: int, host_page: int, early: int) -> None:
+    """Copy a folio with a host page of it hidden: base and patched queue the same page."""
+    pages = 1 << order
+    data = memory.get(FROM, pages)
+    before = bytes([0x5A]) * ((pages + 2 * GUARD) * PAGE)
+    # The first byte that faults lies in this page of the kernel's.
+    bad = (host_page * PAGE - memory.skew) // PAGE
+    whole = host_page * PAGE - memory.skew
+    for variant in ("base", "patched"):
+        memory.put(TO - GUARD, before)
+        memory.host.ask("hide", FIRST_PFN + FROM + host_page, 1)
+        result = memory.copy(variant, function, order, TO, FROM, early)
+        memory.host.ask("hide", FIRST_PFN, 0)
+        assert (result.status, result.queued, result.first) == (-EHWPOISON, 1, bad), variant
+        assert result.faults >= 1
+        after = memory.get(TO - GUARD, pages + 2 * GUARD)
+        found = after[GUARD * PAGE : -GUARD * PAGE]
+        # Everything before the poison is there, to the word; nothing of it or behind it.
+        assert found[: whole // 8 * 8] == data[: whole // 8 * 8], variant
+        assert found[whole:] == before[: len(found) - whole], variant
+        assert after[: GUARD * PAGE] == before[: GUARD * PAGE]
+        assert after[-GUARD * PAGE :] == before[: GUARD * PAGE]
+
+
+EVERY = range(1, 512)
+SOME = (1, 2, 255, 511)
+FAULTS = [
+    # fragile, skew, bytes that a fast string stops too soon, host pages
+    (False, "first byte of a page", 0, (0, *EVERY)),
+    (False, "last byte of a page", 100, EVERY),
+    (False, "last byte of a page", 5000, SOME),
+    (False, "inside a page", 5000, SOME),
+    (False, "last word of a page", 1, SOME),
+    (False, "last byte of a line", 0, SOME),
+    (True, "first byte of a page", 0, (0, *EVERY)),
+    (True, "last byte of a page", 0, EVERY),
+    (True, "last word of a page", 0, SOME),
+    (True, "last byte of a line", 0, SOME),
+]
+
+
+@pytest.mark.parametrize(("fragile", "where", "early", "host_pages"), FAULTS)
+def test_the_first_bad_page_is_queued_once(
+    memory: Memory, fragile: bool, where: str, early: int, host_pages: Sequence[int]
+) -> None:
+    memory.move(SKEWS[where])
+    memory.host.patch("plain", "erms", fragile=fragile)
+    memory.fold(FROM, 9)
+    memory.fold(TO, 9)
+    memory.put(FROM, random.Random(9).randbytes(PAGE << 9))
+    function = "folio_mc_copy, fragile" if fragile else "folio_mc_copy"
+    for host_page in host_pages:
+        # No more than there is before it.
+        check_fault(memory, function, 9, host_page, min(early, max(0, host_page - 1) * PAGE))
+
+
+def test_an_order_0_folio_can_be_bad(memory: Memory) -> None:
+    memory.move(0)
+    memory.host.patch("plain", "erms")
+    for page in (FROM, TO):
+        memory.fold(page, 0)
+    check_fault(memory, "folio_mc_copy", 0, 0, 0)
+
+
+def test_rows_pair_base_with_patched() -> None:
+    tasks = [folio._Task("folio_copy", "erms", variant) for variant in ("base", "patched")]
+    loops = {"movsb": "cached", "avx-nt": "streamed"}
+    tasks += [folio._Task(what, native.THIS_CPU, loop) for what in folio.LOOPS for loop in loops]
+    takes = {task: [float(4 - (task.variant == "patched"))] * 3 for task in tasks}
+    best = folio._best(takes, loops)
+    assert best["plain loop", "streamed"].variant == "avx-nt"
+    rows = folio._rows(9, "plain", takes, best)
+    assert [row.variant for row in rows] == ["base", "patched", *["cached", "streamed"] * 2]
+    assert rows[1].speedup == pytest.approx(4 / 3)
+    assert rows[1].limit_ratio == pytest.approx(4 / 3)
+    assert folio.table(rows, []).row_count == 3
