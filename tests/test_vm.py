@@ -4,6 +4,7 @@
 import argparse
 import importlib
 import json
+import os
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -174,6 +175,11 @@ def test_missing_programs_are_named(
     )
 
 
+in_guests = pytest.mark.skipif(
+    not os.environ.get("PAGEMINT_VM"), reason="a quarter of an hour of builds: run make check-vm"
+)
+
+
 @pytest.fixture(scope="module")
 def kernels() -> list[Kernel]:
     """The base kernel, and the patched one with the KUnit suites of the series."""
@@ -186,6 +192,7 @@ def hmm_tests() -> Path:
     return vmkernel.hmm_tests(build.trees(series.source_for("7.3", None))[0])
 
 
+@in_guests
 @pytest.mark.parametrize("suite", ["memcpy_flushcache", "memcpy_streaming", "memmap_template"])
 def test_the_kunit_suites_pass(suite: str, kunit_console: str) -> None:
     assert re.search(rf"^ok \d+ {suite}$", kunit_console, re.MULTILINE)
@@ -197,6 +204,7 @@ def kunit_console(kernels: list[Kernel]) -> str:
     return guest.run(kernels[1], "private", 2, 1 << 27)[1]
 
 
+@in_guests
 def test_both_kernels_bring_up_the_same_memory_maps(
     kernels: list[Kernel], hmm_tests: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
