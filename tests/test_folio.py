@@ -18,8 +18,8 @@ from pagemint.measure import FIRST_PFN, PAGE
 GUARD = 2  # pages that are watched on both sides of a destination
 ORDER_MAX = 10
 FROM = 1 << ORDER_MAX  # where sources begin, in pages from FIRST_PFN
-TO = 3 << ORDER_MAX
-PAGES = 7 << ORDER_MAX
+TO = 4 << ORDER_MAX  # past the sources, and the guard before it too
+PAGES = 8 << ORDER_MAX
 EHWPOISON = 133
 SKEWS = {
     "first byte of a page": 0,
