@@ -81,29 +81,27 @@ def first_bind(device: Device) -> Record:
     return {"first": True, "mode": mode, "bind_ns": bind_ns, "init_ns": init_ns, "pages": pages}
 
 
-def fsdax(count: int) -> Iterator[Record]:
-    """Order 0, the memory map on the device; and files on it."""
-    device = Device("pfn", "pmem")
+def binds(device: Device, count: int) -> Iterator[Record]:
+    """Bind a device for the first time, and again and again."""
     yield first_bind(device)
     yield from rebinds(device, count)
-    set_mode(modes()[-1])
-    yield from checks.files(device)
+
+
+def fsdax(count: int) -> Iterator[Record]:
+    """Order 0, the memory map on the device."""
+    yield from binds(Device("pfn", "pmem"), count)
 
 
 def devdax(count: int, where: str) -> Iterator[Record]:
     """2 MiB compounds, the memory map on the device, or in ordinary memory and deduplicated."""
-    device = Device("dax", where)
-    yield first_bind(device)
-    yield from rebinds(device, count)
-    set_mode(modes()[-1])
-    yield from checks.mapping(device)
+    yield from binds(Device("dax", where), count)
 
 
-def kmem() -> Iterator[Record]:
-    """A devdax device becomes ordinary memory and a device again."""
-    device = Device("dax", "pmem")
+def use(kind: str, where: str, check: Callable[[Device], Iterator[Record]]) -> Iterator[Record]:
+    """Check that a device works as memory."""
+    device = Device(kind, where)
     first_bind(device)
-    yield from checks.kmem(device)
+    yield from check(device)
 
 
 def private(count: int, size: int) -> Iterator[Record]:
@@ -187,11 +185,14 @@ def scenario(name: str, args: argparse.Namespace) -> Iterator[Record]:
     count = args.rebinds
     table: dict[str, Callable[[], Iterator[Record]]] = {
         "fsdax": lambda: fsdax(count),
+        "fsdax-files": lambda: use("pfn", "pmem", checks.files),
         "devdax": lambda: devdax(count, "pmem"),
+        "devdax-mapping": lambda: use("dax", "pmem", checks.mapping),
         "devdax-mem": lambda: devdax(count, "ram"),
+        "devdax-mem-mapping": lambda: use("dax", "ram", checks.mapping),
         "private": lambda: private(min(count, 10), args.private_size),
         "private-hmm": lambda: checks.hmm(args.hmm_tests, args.hmm_module),
-        "kmem": kmem,
+        "kmem": lambda: use("dax", "pmem", checks.kmem),
         "trace": trace_gate,
         "messages": messages,
         "leaks": lambda: leaks(count),

@@ -22,12 +22,15 @@ from pagemint.sizes import format_size, parse_size
 from pagemint.vmguest import Guest, Record
 
 SCENARIOS = {
-    "fsdax": ("fsdax",),
-    "devdax": ("devdax", "devdax-mem"),
+    "fsdax": ("fsdax", "fsdax-files"),
+    "devdax": ("devdax", "devdax-mapping", "devdax-mem", "devdax-mem-mapping"),
     "private": ("private", "private-hmm"),
     "kmem": ("kmem",),
 }
 """What --scenario takes, and what each of it is in guest/scenarios.py."""
+
+FRAGMENTS = ("vm", "use")
+"""What configures the kernels: files of guest/config."""
 
 _GUEST_RAM = 1_500_000_000  # bytes that a guest touches beside memory maps
 _SECTION = 1 << 27  # bytes: what a device is a multiple of, so that nothing is cut off
@@ -128,7 +131,7 @@ def main(args: argparse.Namespace) -> int:
 
     found = series.source_for(args.kernel, args.ksrc)
     pair = build.trees(found)
-    kernels = [vmkernel.kernel(tree, ("vm",)) for tree in pair]
+    kernels = [vmkernel.kernel(tree, FRAGMENTS) for tree in pair]
     hmm_tests = vmkernel.hmm_tests(pair[0])
     accel = vmguest.choose_accel(args.accel, kernels[0])
     if size is None:
@@ -155,7 +158,7 @@ def main(args: argparse.Namespace) -> int:
         _print_table("Memory maps", rows, accel, _memory_maps, console)
     body = {
         "host": {**result.host(), "accel": accel, "times_comparable": accel == "kvm"},
-        "kernel": {"version": found.version, "source": pair[0].key, "config": "vm"},
+        "kernel": {"version": found.version, "source": pair[0].key, "config": "+".join(FRAGMENTS)},
         "limit": {"fill_bytes_per_s": None, "copy_bytes_per_s": None},
         "rows": [asdict(row) for row in rows],
         "checks": [asdict(check) for check in checks],

@@ -11,3 +11,8 @@ def cache_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(home))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state-home"))
     return home / "pagemint"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with what builds whole kernels: the other worker goes on with the rest meanwhile."""
+    items.sort(key=lambda item: not item.path.name.startswith("test_vm"))

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(
 
 DEVICE = 512 << 20
 BINDS = ("fsdax", "devdax", "devdax-mem", "private")
-USES = ("private-hmm", "kmem")
+USES = ("fsdax-files", "devdax-mapping", "devdax-mem-mapping", "kmem")
 CYCLES = 1000
 LEAK = 4 << 20  # bytes that may come and go with the page cache and the lists of free objects
 
@@ -34,14 +34,14 @@ Runner = Callable[..., Records]
 def debug() -> dict[str, Kernel]:
     """Both kernels with DEBUG_VM, lockdep, kmemleak and page_owner, where the engine runs."""
     trees = build.trees(series.source_for("7.3", None))
-    return {tree.variant: vmkernel.kernel(tree, ("vm", "debug")) for tree in trees}
+    return {tree.variant: vmkernel.kernel(tree, (*vm.FRAGMENTS, "debug")) for tree in trees}
 
 
 @pytest.fixture(scope="module")
 def kasan() -> Kernel:
     """The patched kernel with KASAN, where the engine is off."""
     _, patched = build.trees(series.source_for("7.3", None))
-    return vmkernel.kernel(patched, ("vm", "kasan"))
+    return vmkernel.kernel(patched, (*vm.FRAGMENTS, "kasan"))
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +61,10 @@ def hashes(records: Records, scenario: str) -> set[str]:
 
 
 def test_debug_kernels_bring_up_the_same_memory_maps(run: Runner, debug: dict[str, Kernel]) -> None:
-    records = {name: run(kernel, ",".join(BINDS + USES)) for name, kernel in debug.items()}
+    records = {
+        name: run(kernel, ",".join((*BINDS, *USES, "private-hmm")))
+        for name, kernel in debug.items()
+    }
     checks = [check for name, said in records.items() for check in vm.checks_of(name, said)]
     assert vm.judge(checks) == 0
     for scenario in BINDS:
@@ -92,7 +95,7 @@ def test_a_thousand_binds_leak_nothing(run: Runner, debug: dict[str, Kernel]) ->
 
 
 def test_kasan_has_the_engine_off(run: Runner, kasan: Kernel, debug: dict[str, Kernel]) -> None:
-    records = run(kasan, ",".join((*BINDS, "kmem")))
+    records = run(kasan, ",".join(BINDS + USES))
     # No parameter to choose a mode with.
     assert {record["mode"] for record in records if "mode" in record} == {"base"}
     checks = vm.checks_of("patched", records)
