@@ -31,6 +31,7 @@ MAKE = {
     "ext4": ("mkfs.ext4", "-q", "-F", "-b", str(PAGE), "DEVICE", "256m"),
     "xfs": ("mkfs.xfs", "-q", "-f", "-K", "-m", "reflink=0", "-d", "size=400m", "DEVICE"),
 }
+LIBC = ctypes.CDLL(None, use_errno=True)
 
 Record = dict[str, Any]
 
@@ -150,10 +151,8 @@ def _use_as_ram(dax: str) -> str:
     node = int((sysfs / "target_node").read_text())
     data = pattern(3, ANONYMOUS)
     with mmap.mmap(-1, ANONYMOUS, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:
-        view = ctypes.c_char.from_buffer(memory)
-        address = ctypes.addressof(view)
-        del view
-        _bind_memory(address, ANONYMOUS, node)
+        address = address_of(memory)
+        bind_memory(address, ANONYMOUS, node)
         memory[:] = data
         frames = _frames(address, ANONYMOUS)
         outside = sum(not start <= frame * PAGE < end for frame in frames)
@@ -162,13 +161,18 @@ def _use_as_ram(dax: str) -> str:
     return f"{ANONYMOUS >> 20} MiB of a process on the device, node {node}"
 
 
-def _bind_memory(address: int, size: int, node: int) -> None:
-    libc = ctypes.CDLL(None, use_errno=True)
+def address_of(memory: mmap.mmap) -> int:
+    """Return where `memory` is mapped."""
+    return ctypes.addressof(ctypes.c_char.from_buffer(memory))
+
+
+def bind_memory(address: int, size: int, node: int) -> None:
+    """Have mapped memory be on `node`."""
     mask = (ctypes.c_ulong * 16)()
     mask[node // 64] = 1 << node % 64
     call = (SYS_MBIND, address, size, MPOL_BIND, mask, 1024, MPOL_MF_STRICT | MPOL_MF_MOVE)
     arguments = [ctypes.c_long(word) if isinstance(word, int) else word for word in call]
-    if libc.syscall(*arguments):
+    if LIBC.syscall(*arguments):
         raise OSError(ctypes.get_errno(), f"no memory policy for node {node}")
 
 
@@ -185,17 +189,22 @@ def _back(dax: str, device: Device) -> str:
     return _map(device)
 
 
-def hmm(program: str, module: str) -> Iterator[Record]:
+def hmm(program: Path, module: str) -> Iterator[Record]:
     """Run the kernel's own tests of device-private memory; a record for each."""
-    yield {"running": "hmm-tests"}
     run("insmod", module)
     Path("/proc/sys/vm/nr_hugepages").write_text(str(HUGE_PAGES))
-    done = subprocess.run([program], capture_output=True, text=True, check=False)
+    yield from selftest(program)
     Path("/proc/sys/vm/nr_hugepages").write_text("0")
     run("rmmod", "test_hmm")
+
+
+def selftest(program: Path) -> Iterator[Record]:
+    """Run a program of the kernel's own tests; a record for each."""
+    yield {"running": program.name}
+    done = subprocess.run([program], capture_output=True, text=True, check=False)
     records = list(tap(done.stdout))
     if not records:
-        raise RuntimeError(f"hmm-tests ended with {done.returncode} and no result")
+        raise RuntimeError(f"{program.name} ended with {done.returncode} and no result")
     yield from records
 
 

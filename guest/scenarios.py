@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Runs inside a guest, or on a bare machine: binds devices again and again, and says what it saw.
+"""Runs inside a guest, or on a bare machine: binds devices and moves folios, and says what it saw.
 
 Needs root, ndctl, daxctl and mkfs. Writes a JSON object a line.
 """
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import checks
+import moves
 from devices import Device, run
 
 PROBE = Path("/sys/kernel/debug/pagemint")
@@ -191,8 +192,12 @@ def scenario(name: str, args: argparse.Namespace) -> Iterator[Record]:
         "devdax-mem": lambda: devdax(count, "ram"),
         "devdax-mem-mapping": lambda: use("dax", "ram", checks.mapping),
         "private": lambda: private(min(count, 10), args.private_size),
-        "private-hmm": lambda: checks.hmm(args.hmm_tests, args.hmm_module),
+        "private-hmm": lambda: checks.hmm(args.selftests / "hmm-tests", args.hmm_module),
         "kmem": lambda: use("dax", "pmem", checks.kmem),
+        "migrate": lambda: use("dax", "pmem", lambda _: moves.migrate(min(count, 10))),
+        "folio": lambda: moves.copies(count, args.folio_module),
+        "migrate-selftest": lambda: checks.selftest(args.selftests / "migration"),
+        "machine-check": lambda: moves.machine_check(args.folio_module),
         "trace": trace_gate,
         "messages": messages,
         "leaks": lambda: leaks(count),
@@ -209,8 +214,9 @@ def main() -> int:
     parser.add_argument("--rebinds", type=int, default=30)
     parser.add_argument("--private-size", type=int, required=True, help="bytes")
     parser.add_argument("--module", required=True, help="pagemint_guest.ko")
+    parser.add_argument("--folio-module", required=True, help="pagemint_folio.ko")
     parser.add_argument("--hmm-module", required=True, help="test_hmm.ko")
-    parser.add_argument("--hmm-tests", required=True, help="the program of the selftests")
+    parser.add_argument("--selftests", type=Path, required=True, help="where their programs are")
     parser.add_argument("--output", type=Path, required=True)
     args = parser.parse_args()
     with args.output.open("w", buffering=1) as output:

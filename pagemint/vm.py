@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`pagemint vm`: binds and rebinds real devices on real kernels, before and after."""
+"""`pagemint vm`: binds real devices and moves folios on real kernels, before and after."""
 
 import argparse
 import os
@@ -8,12 +8,13 @@ import shutil
 import statistics
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
-from pagemint import build, report, result, series, vmguest, vmkernel
+from pagemint import build, report, result, series, vmfolio, vmguest, vmkernel
 from pagemint.errors import Failure
 from pagemint.measure import MODES
 from pagemint.progress import note, step
@@ -26,13 +27,16 @@ SCENARIOS = {
     "devdax": ("devdax", "devdax-mapping", "devdax-mem", "devdax-mem-mapping"),
     "private": ("private", "private-hmm"),
     "kmem": ("kmem",),
+    "migrate": ("migrate", "folio", "migrate-selftest"),
 }
 """What --scenario takes, and what each of it is in guest/scenarios.py."""
 
 FRAGMENTS = ("vm", "use")
 """What configures the kernels: files of guest/config."""
 
+_CPUS = {"migrate": 3}  # the kernel's own test of migration wants two, and more to disturb it
 _GUEST_RAM = 1_500_000_000  # bytes that a guest touches beside memory maps
+_MOVED = 1_000_000_000  # bytes at most that migrate moves at a time; a quarter of the device
 _SECTION = 1 << 27  # bytes: what a device is a multiple of, so that nothing is cut off
 _SMALLEST = 1 << 29  # bytes of a device: there must be room for xfs
 _PRIVATE_MOST = 64_000_000_000  # bytes of device-private memory
@@ -43,6 +47,7 @@ _PROGRAMS = {
     "mkfs.ext4": "e2fsprogs",
     "mkfs.xfs": "xfsprogs",
 }
+_HEADERS = {"/usr/include/numa.h": "libnuma-dev"}
 
 
 @dataclass(frozen=True)
@@ -123,8 +128,11 @@ def main(args: argparse.Namespace) -> int:
     # Guests are root, who finds more programs than others do.
     path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
     missing = [name for program, name in _PROGRAMS.items() if not shutil.which(program, path=path)]
+    missing += [name for header, name in _HEADERS.items() if not Path(header).exists()]
     if missing:
-        raise Failure("programs are missing", f"install them: apt-get install {' '.join(missing)}")
+        raise Failure(
+            "Debian packages are missing", f"install them: apt-get install {' '.join(missing)}"
+        )
     result.check_writable(args.json)
     if size:
         _check_memory(size)
@@ -132,14 +140,15 @@ def main(args: argparse.Namespace) -> int:
     found = series.source_for(args.kernel, args.ksrc)
     pair = build.trees(found)
     kernels = [vmkernel.kernel(tree, FRAGMENTS) for tree in pair]
-    hmm_tests = vmkernel.hmm_tests(pair[0])
+    selftests = vmkernel.selftests(pair[0])
     accel = vmguest.choose_accel(args.accel, kernels[0])
     if size is None:
         size = _fitting_size(100_000_000_000 if accel == "kvm" else 4_000_000_000)
     device = size // _SECTION * _SECTION
     private = min(device, _PRIVATE_MOST // _SECTION * _SECTION)
-    guest = Guest(accel, device, args.limit, hmm_tests)
+    guest = Guest(accel, device, args.limit, selftests)
     rows: list[GuestRow] = []
+    copies: list[vmfolio.CopyRow] = []
     checks: list[Check] = []
     for name in names:
         records: dict[str, list[Record]] = {}
@@ -147,20 +156,24 @@ def main(args: argparse.Namespace) -> int:
             # A guest for each, or the memory would not be new to the first bind.
             with step(f"{name}: running the {kernel.variant} kernel in a guest ({accel})"):
                 inner = ",".join(SCENARIOS[name])
-                records[kernel.variant], _ = guest.run(kernel, inner, args.rebinds, private)
+                booted = replace(guest, cpus=_CPUS.get(name, guest.cpus))
+                records[kernel.variant], _ = booted.run(kernel, inner, args.rebinds, private)
             checks += checks_of(kernel.variant, records[kernel.variant])
         for inner in SCENARIOS[name]:
             rows += _rows(inner, records, private if inner == "private" else device)
+        copies += vmfolio.rows(records)
 
     console = Console(stderr=args.json == "-")
     if rows:
         _print_table("Binds", rows, accel, _binds, console)
         _print_table("Memory maps", rows, accel, _memory_maps, console)
+    if copies:
+        console.print(vmfolio.table(copies, accel))
     body = {
         "host": {**result.host(), "accel": accel, "times_comparable": accel == "kvm"},
         "kernel": {"version": found.version, "source": pair[0].key, "config": "+".join(FRAGMENTS)},
         "limit": {"fill_bytes_per_s": None, "copy_bytes_per_s": None},
-        "rows": [asdict(row) for row in rows],
+        "rows": [asdict(row) for row in (*rows, *copies)],
         "checks": [asdict(check) for check in checks],
     }
     result.write(args.json, body)
@@ -267,7 +280,9 @@ def _check_memory(size: int) -> None:
 
 def _needed(size: int) -> int:
     """Return the bytes of host memory that a guest with such a device touches."""
-    return _GUEST_RAM + size // 64 + min(size, _PRIVATE_MOST) // 64
+    # What is moved touches each of three nodes.
+    moved = 3 * min(size // 4, _MOVED)
+    return _GUEST_RAM + moved + size // 64 + min(size, _PRIVATE_MOST) // 64
 
 
 def _fitting_size(wanted: int) -> int:

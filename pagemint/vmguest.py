@@ -39,13 +39,17 @@ class Guest:
         accel: kvm or tcg.
         device: bytes of the emulated pmem.
         limit: seconds that a guest may take.
-        hmm_tests: what guests run for the scenario private-hmm.
+        selftests: where the programs of the kernel's own tests are.
+        cpus: how many, the first of them below the device and the others behind it.
+        options: more of QEMU's.
     """
 
     accel: str
     device: int
     limit: float
-    hmm_tests: Path
+    selftests: Path
+    cpus: int = 2
+    options: str = ""
 
     def run(
         self, kernel: Kernel, scenarios: str, rebinds: int, private: int
@@ -69,11 +73,12 @@ class Guest:
             *(sys.executable, vmkernel.GUEST / "scenarios.py", "--scenario", scenarios),
             *("--rebinds", str(rebinds), "--private-size", str(private)),
             *("--module", kernel.module, "--output", records),
-            *("--hmm-module", kernel.hmm_module, "--hmm-tests", self.hmm_tests),
+            *("--folio-module", kernel.folio_module, "--hmm-module", kernel.hmm_module),
+            *("--selftests", self.selftests),
         ]
         region = f"memmap={self.device >> 20}M!{_DEVICE_START >> 20}M"
         argv: list[str | Path] = [
-            *("vng", "-r", kernel.image, "--force-9p", "--verbose", "--cpus", "2"),
+            *("vng", "-r", kernel.image, "--force-9p", "--verbose", "--cpus", str(self.cpus)),
             *(["--disable-kvm"] if self.accel == "tcg" else []),
             *("--memory", f"{sum(self._nodes()) >> 20}M", f"--qemu-opts={self._machine()}"),
             *("--append", f"{region} nokaslr panic=-1"),
@@ -117,13 +122,14 @@ class Guest:
             # With a thread for each CPU, QEMU 7.2 was seen to end in an assertion of a PCI device
             # as one CPU looked for devices.
             options.append("-accel tcg,thread=single")
+        others = f",cpus=1-{self.cpus - 1}" if self.cpus > 1 else ""
         for node, (size, cpu) in enumerate(
-            zip(self._nodes(), (",cpus=0", "", ",cpus=1"), strict=True)
+            zip(self._nodes(), (",cpus=0", "", others), strict=True)
         ):
             # The host's memory is taken where it is touched.
             backend = f"memory-backend-ram,id=node{node},size={size},reserve=off"
             options.append(f"-object {backend} -numa node,memdev=node{node}{cpu}")
-        return " ".join(options)
+        return " ".join([*options, self.options])
 
 
 def choose_accel(asked: str, kernel: Kernel) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Whole kernels for the VM lab, and the module that its guests load."""
+"""Whole kernels for the VM lab, and what its guests load and run with them."""
 
 import shutil
 from dataclasses import dataclass
@@ -13,6 +13,7 @@ from pagemint.run import run
 GUEST = Path(__file__).resolve().parent.parent / "guest"
 """What runs inside a guest, and the fragments its kernels are configured with."""
 
+_SELFTESTS = ("hmm-tests", "migration")
 _ROOM = 1_500_000_000  # bytes: a build directory of a whole small kernel
 
 
@@ -34,6 +35,11 @@ class Kernel:
     def image(self) -> Path:
         """What QEMU boots."""
         return self.built / "arch/x86/boot/bzImage"
+
+    @property
+    def folio_module(self) -> Path:
+        """What copies folios in a guest: pagemint_folio.ko for it."""
+        return self.module.with_name("pagemint_folio.ko")
 
     @property
     def hmm_module(self) -> Path:
@@ -80,8 +86,8 @@ def kernel(tree: Tree, fragments: tuple[str, ...]) -> Kernel:
     return Kernel(tree.variant, built, module / "pagemint_guest.ko")
 
 
-def hmm_tests(tree: Tree) -> Path:
-    """Return the program of the kernel's own tests of device-private memory, built if need be.
+def selftests(tree: Tree) -> Path:
+    """Return where the programs of the kernel's own tests are, _SELFTESTS, built if need be.
 
     Raises:
         Failure: the build fails.
@@ -98,13 +104,13 @@ def hmm_tests(tree: Tree) -> Path:
                 shutil.copy(file, copy / tests)
         for link in ("include", "lib", "mm", "scripts", "tools/include"):
             (copy / link).symlink_to(tree.path / link)
-        with step("building hmm-tests"):
+        with step(f"building {' and '.join(_SELFTESTS)}"):
             argv: list[str | Path] = ["make", "-s", "-C", copy / tests / "mm"]
-            argv += [f"OUTPUT={work}", work / "hmm-tests"]
-            run(argv, env=build.environment(), what="make hmm-tests")
+            argv += [f"OUTPUT={work}", *(work / name for name in _SELFTESTS)]
+            run(argv, env=build.environment(), what="making the kernel's own tests")
         shutil.rmtree(copy)
 
-    return cache.entry("selftests", cache.digest(tree.key, build.compiler()), make) / "hmm-tests"
+    return cache.entry("selftests", cache.digest(tree.key, *_SELFTESTS, build.compiler()), make)
 
 
 def _last_of_each(lines: list[str]) -> list[str]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pagemint import build, cli, series, vm, vmguest, vmkernel
+from pagemint import build, cli, series, vm, vmfolio, vmguest, vmkernel
 from pagemint.errors import Failure
 from pagemint.measure import MODES
 from pagemint.vmkernel import Kernel
@@ -35,7 +35,7 @@ def guest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> vmguest.Guest:
     monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
-    return vmguest.Guest("tcg", 1 << 30, 5, Path("hmm-tests"))
+    return vmguest.Guest("tcg", 1 << 30, 5, Path("selftests"))
 
 
 KERNEL = Kernel("base", Path("built"), Path("pagemint_guest.ko"))
@@ -155,6 +155,36 @@ def test_speed_up_is_that_of_the_medians() -> None:
     assert (base.speedup, fill.speedup) == pytest.approx((1.0, 3.0))
 
 
+def move(nanoseconds: int) -> vmguest.Record:
+    """What a guest says of one move."""
+    return {"workload": "migrate", "function": "", "ns": nanoseconds, "bytes": 4 << 20}
+
+
+def test_moves_are_rows_of_base_and_patched() -> None:
+    rest = {"scenario": "migrate", "check": "moves", "said": ""}
+    records = {"base": [move(4_000_000), rest] * 3, "patched": [rest, *[move(2_000_000)] * 3]}
+    rows = vmfolio.rows(records)
+    assert [row.variant for row in rows] == ["base", "patched"]
+    assert [row.speedup for row in rows] == pytest.approx([1.0, 2.0])
+    assert [row.runs_ms for row in rows] == [[4.0] * 3, [2.0] * 3]
+    assert {(row.pages, row.device_bytes, row.folio_bytes) for row in rows} == {
+        (1024, 4 << 20, 2 << 20)
+    }
+    assert vmfolio.table(rows, "kvm").row_count == 2
+
+
+def test_moves_that_failed_have_no_row() -> None:
+    assert [row.variant for row in vmfolio.rows({"base": [move(1)], "patched": []})] == ["base"]
+
+
+@pytest.mark.parametrize(("cpus", "last"), [(1, ""), (2, ",cpus=1-1"), (3, ",cpus=1-2")])
+def test_a_guest_has_its_cpus_on_the_first_node_and_the_last(
+    cpus: int, last: str, guest: vmguest.Guest
+) -> None:
+    nodes = re.findall(r"-numa node,(\S+)", replace(guest, cpus=cpus)._machine())
+    assert nodes == ["memdev=node0,cpus=0", "memdev=node1", f"memdev=node2{last}"]
+
+
 @pytest.mark.parametrize(
     "argv", [["--scenario", "nonesuch"], ["--rebinds", "1"], ["--size", "1000TB"], ["--size", "x"]]
 )
@@ -168,9 +198,10 @@ def test_missing_programs_are_named(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("shutil.which", lambda program, path: None)
+    monkeypatch.setattr(vm, "_HEADERS", {"/nonesuch.h": "libnuma-dev"})
     assert cli.main(["vm"]) == 1
     assert (
-        "apt-get install qemu-system-x86 ndctl daxctl e2fsprogs xfsprogs\n"
+        "apt-get install qemu-system-x86 ndctl daxctl e2fsprogs xfsprogs libnuma-dev\n"
         in capsys.readouterr().err
     )
 
@@ -230,7 +261,23 @@ def test_the_devices_work_as_memory(tmp_path: Path) -> None:
         ("devdax-mem-mapping", "mapping"),
         ("kmem", "system-ram"),
         ("kmem", "back to devdax"),
+        ("migrate", "moves between nodes"),
+        ("migrate", "moves to a node without CPUs and back"),
     }
+    copies = [(row["workload"], row["function"]) for row in written["rows"] if "function" in row]
+    assert (
+        copies[::2]
+        == copies[1::2]
+        == [
+            ("migrate", ""),
+            ("migrate-demote", ""),
+            ("migrate-promote", ""),
+            ("folio", "folio_copy"),
+            ("folio", "folio_mc_copy"),
+        ]
+    )
+    moving = [check for check in written["checks"] if check["scenario"] == "migrate-selftest"]
+    assert [check["outcome"] for check in moving] == ["pass"] * 12
     own = [check["outcome"] for check in written["checks"] if not check["must_pass"]]
     assert own.count("pass") > 50
     assert "fail" not in own

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(
 
 DEVICE = 512 << 20
 BINDS = ("fsdax", "devdax", "devdax-mem", "private")
-USES = ("fsdax-files", "devdax-mapping", "devdax-mem-mapping", "kmem")
+USES = ("fsdax-files", "devdax-mapping", "devdax-mem-mapping", "kmem", "migrate", "folio")
 CYCLES = 1000
 LEAK = 4 << 20  # bytes that may come and go with the page cache and the lists of free objects
 
@@ -48,7 +48,7 @@ def kasan() -> Kernel:
 def run() -> Runner:
     """Return what runs scenarios in an emulated guest."""
     base, _ = build.trees(series.source_for("7.3", None))
-    guest = vmguest.Guest("tcg", DEVICE, 3600, vmkernel.hmm_tests(base))
+    guest = vmguest.Guest("tcg", DEVICE, 3600, vmkernel.selftests(base))
 
     def start(kernel: Kernel, scenarios: str, rebinds: int = 2) -> Records:
         return guest.run(kernel, scenarios, rebinds, DEVICE)[0]
