@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A machine check while a folio is copied, injected through QEMU: a part of `make check-vm`."""
+
+import json
+import os
+import re
+import socket
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from pagemint import build, series, vm, vmguest, vmkernel
+from pagemint.measure import PAGE
+from pagemint.vmfolio import FOLIO
+from pagemint.vmkernel import Kernel
+
+pytestmark = pytest.mark.skipif(
+    not os.environ.get("PAGEMINT_VM"), reason="two more kernels to build: run make check-vm"
+)
+
+EHWPOISON = 133
+DIRECT_MAP = 0xFFFF888000000000  # where a kernel has all memory, with nokaslr and 4-level paging
+COPY = "copy_mc_enhanced_fast_string"
+LENGTH = 16  # bytes of that, up to the end of the copy
+# Of bank 1: a load of data that has to be recovered from before the CPU can go on, whose address
+# is known to the page.
+BANK, STATUS, MCG_STATUS, MISC = 1, 0xBD80000000000134, 0x7, 0x8C
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the CPU is in a copy.
+
+    Attributes:
+        length: bytes of the copy, from when it began.
+        left: bytes of it.
+        address: physical, of the byte to be read next.
+    """
+
+    length: int
+    left: int
+    address: int
+
+
+class Monitor:
+    """QEMU's, through a socket."""
+
+    def __init__(self, path: Path) -> None:
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.settimeout(30)
+        self._socket.connect(str(path))
+        self._stream = self._socket.makefile("rw")
+        self._stream.readline()
+        self.ask("qmp_capabilities")
+
+    def ask(self, command: str, **arguments: str) -> object:
+        self._stream.write(json.dumps({"execute": command, "arguments": arguments}) + "\n")
+        self._stream.flush()
+        for line in self._stream:
+            answer = json.loads(line)
+            # Events come in between.
+            if "event" not in answer:
+                return answer["return"]
+        raise EOFError
+
+    def tell(self, line: str) -> str:
+        return str(self.ask("human-monitor-command", **{"command-line": line}))
+
+    def registers(self) -> dict[str, int]:
+        said = self.tell("info registers")
+        return {name: int(value, 16) for name, value in re.findall(r"(R\w\w?) *=(\w{16})", said)}
+
+
+@dataclass
+class Poison:
+    """Poison in the source of a copy: hit when the CPU reads it, as often as it does.
+
+    QEMU's machine check comes once, and once it was taken the page reads well again. So the guest
+    is stopped again and again, and has a machine check where its copy stands; and, if what was to
+    be a run of pages then goes on page by page, another one.
+
+    Attributes:
+        symbol: where COPY is.
+        hits: the machine checks that came.
+        error: what went wrong.
+    """
+
+    symbol: int
+    hits: list[Place] = field(default_factory=list)
+    error: str = ""
+
+    def lie(self, directory: Path, ended: threading.Event) -> None:
+        """Hit the guest, whose records and socket are in `directory`, unless it has `ended`."""
+        try:
+            pfn = self._wait(directory, ended)
+            monitor = Monitor(directory / "monitor")
+            # A page that fails is the end of it; to stop a guest that is going down would keep it.
+            while not ended.is_set() and not (self.hits and self.hits[-1].length == PAGE):
+                monitor.ask("stop")
+                place = self._place(monitor.registers(), pfn)
+                if place and self._is_due(place):
+                    self.hits.append(place)
+                    address = place.address // PAGE * PAGE
+                    said = monitor.tell(
+                        f"mce 0 {BANK} {STATUS:#x} {MCG_STATUS:#x} {address:#x} {MISC:#x}"
+                    )
+                    if said:
+                        raise RuntimeError(said)
+                monitor.ask("cont")
+                time.sleep(0.001)
+        except Exception as error:
+            self.error = repr(error)
+
+    def _wait(self, directory: Path, ended: threading.Event) -> int:
+        """Return the PFN of the source once the guest copies it."""
+        while not ended.wait(0.1):
+            for records in directory.glob("pagemint-vm-*/records"):
+                found = re.search(r'"pfn": (\d+)', records.read_text())
+                if found:
+                    return int(found[1])
+        raise EOFError
+
+    def _place(self, registers: dict[str, int], pfn: int) -> Place | None:
+        """Return where the CPU is in a copy of the source, or None if it is elsewhere."""
+        address = registers["RSI"] - DIRECT_MAP
+        inside = 0 <= registers["RIP"] - self.symbol < LENGTH
+        if not inside or not pfn * PAGE <= address < pfn * PAGE + FOLIO or not registers["RCX"]:
+            return None
+        return Place(registers["RDX"], registers["RCX"], address)
+
+    def _is_due(self, place: Place) -> bool:
+        # The same place: what was injected there has not come yet.
+        if self.hits and self.hits[-1] == place:
+            return False
+        # Early in a run, for the rest of it to take its time.
+        return place.length == PAGE or place.left > place.length // 2
+
+
+@pytest.fixture(scope="module")
+def kernels() -> dict[str, Kernel]:
+    trees = build.trees(series.source_for("7.3", None))
+    return {tree.variant: vmkernel.kernel(tree, vm.FRAGMENTS) for tree in trees}
+
+
+@pytest.mark.parametrize("variant", ["base", "patched"])
+def test_a_copy_survives_a_machine_check(
+    variant: str, kernels: dict[str, Kernel], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    kernel = kernels[variant]
+    symbols = (kernel.built / "System.map").read_text()
+    found = re.search(rf"^(\w+) T {COPY}$", symbols, re.MULTILINE)
+    assert found
+    poison = Poison(int(found[1], 16))
+    ended = threading.Event()
+    hitting = threading.Thread(target=poison.lie, args=(tmp_path, ended))
+    hitting.start()
+    # Another vendor's CPU has no machine check that a kernel recovers from.
+    options = (
+        f"-cpu max,vendor=GenuineIntel,la57=off -qmp unix:{tmp_path}/monitor,server=on,wait=off"
+    )
+    guest = vmguest.Guest("tcg", 1 << 27, 900, Path(), cpus=1, options=options)
+    try:
+        (record,), _ = guest.run(kernel, "machine-check", 2, 1 << 27)
+    finally:
+        ended.set()
+        hitting.join()
+    assert not poison.error
+    last = poison.hits[-1]
+    # A page that failed by itself, after the run in which the copy stopped.
+    assert last.length == PAGE
+    assert all(hit.length == PAGE for hit in poison.hits) == (variant == "base")
+    assert record["result"] == -EHWPOISON
+    assert record["queued"] == 1
+    assert record["pfn"] == last.address // PAGE
+    assert record["exact"]
+    assert record["handled"]
