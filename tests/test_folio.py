@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kernel_lines import LINES
 
 from pagemint import build, folio, native, source
 from pagemint.folio import CLASSES, FUNCTIONS
@@ -84,9 +85,9 @@ class Memory:
         return Result(status, queued, first - FIRST_PFN - from_ if queued else -1, faults)
 
 
-@pytest.fixture(scope="module")
-def memory() -> Iterator[Memory]:
-    program = native.link(build.trees(source.get("7.3")), build.DEBIAN)
+@pytest.fixture(scope="module", params=LINES)
+def memory(request: pytest.FixtureRequest) -> Iterator[Memory]:
+    program = native.link(build.trees(source.get(request.param)), build.DEBIAN)
     descriptor = os.memfd_create("folios")
     os.ftruncate(descriptor, PAGES * PAGE)
     with native.Host(program, descriptor) as host:

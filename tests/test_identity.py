@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import pytest
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
+from kernel_lines import LINES
 
 from pagemint import build, native, source
 from pagemint.measure import FIRST_PFN, MODES, STRUCT_PAGE
@@ -129,9 +130,10 @@ def cases(draw: st.DrawFn) -> Case:
     return case
 
 
-@pytest.fixture(scope="module", params=CONFIGS)
+@pytest.fixture(scope="module", params=[(line, config) for line in LINES for config in CONFIGS])
 def program(request: pytest.FixtureRequest) -> native.Program:
-    return native.link(build.trees(source.get("7.3")), CONFIGS[request.param])
+    line, config = request.param
+    return native.link(build.trees(source.get(line)), CONFIGS[config])
 
 
 @pytest.fixture(scope="module")
@@ -209,9 +211,9 @@ def test_a_deduplicated_compound_is_written_in_part(memmap: Memmap) -> None:
     )
 
 
-@pytest.fixture(scope="module")
-def traced() -> Iterator[Memmap]:
-    program = native.link(build.trees(source.get("7.3")), build.NO_MASK)
+@pytest.fixture(scope="module", params=LINES)
+def traced(request: pytest.FixtureRequest) -> Iterator[Memmap]:
+    program = native.link(build.trees(source.get(request.param)), build.NO_MASK)
     yield from open_memmap(program, trace=True)
 
 

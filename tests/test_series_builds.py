@@ -2,7 +2,7 @@
 """Each step of the series on a real tree: it builds, and gcc, sparse and checkpatch stay silent.
 
 The tree of a step is a directory of links into the cached one, with the files of the series in
-their place. Needs the source of Linux 7.3, which is fetched if it is not in the cache.
+their place. Needs the kernel's source, which is fetched if it is not in the cache.
 """
 
 import os
@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from kernel_lines import LINES
 
 from pagemint import series, source
 
-_LINE = "7.3"
-_STEPS = series.steps(_LINE)
+_STEPS = series.steps(LINES[-1])
 _NAMES = [step.name for step in _STEPS]
 _OPTIONS = """\
 CONFIG_KUNIT=y
@@ -59,10 +59,10 @@ class _Made:
     built: dict[str, set[str]] = field(default_factory=dict)
 
 
-@pytest.fixture(scope="module")
-def found() -> source.Source:
+@pytest.fixture(scope="module", params=LINES)
+def found(request: pytest.FixtureRequest) -> source.Source:
     """The real source, in the user's own cache."""
-    return source.get(_LINE)
+    return source.get(request.param)
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +96,7 @@ def _build_all(found: source.Source, work: Path) -> _Made:
     text = found.config.read_text() + _OPTIONS
     _build(made, "base", tree, built, text, _OBJECTS)
     objects = list(_OBJECTS)
-    for change in series.plan(found.tree, _LINE):
+    for change in series.plan(found.tree, found.line):
         name = change.step.name
         if made.failures:
             made.failures[name] = "an earlier one does not build"
