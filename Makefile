@@ -4,7 +4,7 @@
 help:
 	@echo 'make bench       time base and patched kernel code, into out/bench.json (BENCH_ARGS=...)'
 	@echo 'make check       lint, type-check and test'
-	@echo 'make check-long  the same with many more random cases, on all kernel lines'
+	@echo 'make check-long  the same with many more random cases, on all lines, step by step'
 	@echo 'make check-vm    the same, and all that is shown in guests: over an hour'
 	@echo 'make docs        the manual page and shell completions, into out/docs'
 	@echo 'make readme-plot the plot of the README, anew from the result in docs/results'
