@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-only
-.PHONY: help bench check check-long check-vm docs readme-plot clean
+.PHONY: help bench check check-long check-vm module install-module docs readme-plot clean
+
+KDIR ?= /lib/modules/$(shell uname -r)/build
 
 help:
 	@echo 'make bench       time base and patched kernel code, into out/bench.json (BENCH_ARGS=...)'
 	@echo 'make check       lint, type-check and test'
 	@echo 'make check-long  the same with many more random cases, on all lines, step by step'
 	@echo 'make check-vm    the same, and all that is shown in guests: over an hour'
+	@echo 'make module      the module for stock kernels, for the running one (KDIR=...)'
+	@echo 'make install-module  installs it there, as root; see docs/stock.md'
 	@echo 'make docs        the manual page and shell completions, into out/docs'
 	@echo 'make readme-plot the plot of the README, anew from the result in docs/results'
-	@echo 'make clean       remove .venv, out and the tool caches; the download cache stays'
+	@echo 'make clean       remove .venv, out, the module and the tool caches; the download cache stays'
 
 bench:
 	@sh scripts/setup
@@ -27,6 +31,14 @@ check-long:
 
 check-vm:
 	@PAGEMINT_VM=1 $(MAKE) --no-print-directory check
+
+module:
+	@test -e $(KDIR)/Makefile || \
+		{ echo 'no kernel headers in $(KDIR): apt-get install linux-headers-amd64' >&2; exit 1; }
+	@$(MAKE) --no-print-directory -C $(KDIR) M=$(CURDIR)/module modules
+
+install-module: module
+	@$(MAKE) -C $(KDIR) M=$(CURDIR)/module INSTALL_MOD_DIR=updates modules_install
 
 docs:
 	@sh scripts/setup
@@ -47,4 +59,5 @@ readme-plot:
 
 clean:
 	rm -rf .venv out .mypy_cache .pytest_cache .ruff_cache .hypothesis *.egg-info
+	cd module && rm -rf *.o *.ko *.mod *.mod.c .*.cmd .*.d .tmp_versions Module.symvers modules.order
 	find . -name __pycache__ -not -path './.git/*' -prune -exec rm -rf {} +

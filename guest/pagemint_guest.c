@@ -3,8 +3,9 @@
  * What a guest, or a bare machine, needs to see a memory map brought up:
  *
  *   last     the last memmap_init_zone_device(): nanoseconds, first PFN, pages
- *   hash     a hash over the struct pages that it left
- *   private  write "BYTES": memremap_pages() of that much device-private memory;
+ *   hash     a hash over the struct pages and pageblock bits that it left
+ *   private  write "BYTES": memremap_pages() of that much device-private memory,
+ *            or device-coherent where a kernel has no private memory;
  *            read: nanoseconds of it, of the memory map in it, and its hash
  *
  * in debugfs, under pagemint. Works on kernels with and without the series.
@@ -72,6 +73,23 @@ static struct kretprobe probe = {
 	.maxactive = 4,
 };
 
+static u64 hash_word(u64 hash, u64 value)
+{
+	hash = (hash ^ value) * 0x100000001b3;
+	return hash ^ (hash >> 29);
+}
+
+static u64 hash_pageblock(u64 hash, unsigned long pfn)
+{
+	const unsigned long *bits = __pfn_to_section(pfn)->usage->pageblock_flags;
+	unsigned long first = (pfn % PAGES_PER_SECTION >> pageblock_order) * NR_PAGEBLOCK_BITS;
+	unsigned int i;
+
+	for (i = 0; i < NR_PAGEBLOCK_BITS; i++)
+		hash = hash_word(hash, test_bit(first + i, bits));
+	return hash;
+}
+
 /*
  * Addresses legitimately differ from boot to boot: the dev_pagemap counts as
  * one number, and a pointer into the memory map as the distance to it.
@@ -93,9 +111,10 @@ static u64 hash_last(void)
 				value = 1;
 			else if (value >= low && value < high)
 				value -= (unsigned long)word;
-			hash = (hash ^ value) * 0x100000001b3;
-			hash ^= hash >> 29;
+			hash = hash_word(hash, value);
 		}
+		if (pageblock_aligned(last.start_pfn + i))
+			hash = hash_pageblock(hash, last.start_pfn + i);
 		if (i % PAGES_PER_SECTION == 0)
 			cond_resched();
 	}
@@ -163,7 +182,9 @@ static int bring_up_private(u64 size)
 		err = PTR_ERR(res);
 		goto out_free;
 	}
-	pgmap->type = MEMORY_DEVICE_PRIVATE;
+	/* Debian's kernels up to 6.12 have no private memory; coherent memory is alike. */
+	pgmap->type = IS_ENABLED(CONFIG_DEVICE_PRIVATE) ?
+		      MEMORY_DEVICE_PRIVATE : MEMORY_DEVICE_COHERENT;
 	pgmap->ops = &private_ops;
 	pgmap->owner = pgmap;
 	pgmap->range.start = res->start;

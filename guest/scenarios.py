@@ -15,14 +15,21 @@ from typing import Any
 
 import checks
 import moves
+import stock
 from devices import Device, run
 
 PROBE = Path("/sys/kernel/debug/pagemint")
 MODE = Path("/sys/module/kernel/parameters/memmap_init")
 TRACE = Path("/sys/kernel/tracing")
 MODES = ("slow", "template", "streaming", "fill")
+FILLER = Path("/sys/module/pagemint/parameters")
+# With the module for stock kernels: filling, switched off, and not loaded, as in the beginning.
+STOCK_MODES = ("module", "module-off", "base")
+DRIVERS = ("nd_e820", "nd_pmem", "dax_pmem", "device_dax")
 
 Record = dict[str, Any]
+
+stock_module = ""  # pagemint.ko, on a stock kernel
 
 
 def prepare(module: str) -> None:
@@ -30,19 +37,44 @@ def prepare(module: str) -> None:
     for kind, where in (("debugfs", PROBE.parent), ("tracefs", TRACE)):
         if where.is_dir() and not where.is_mount():
             run("mount", "-t", kind, "none", str(where))
+    if stock_module:
+        run("modprobe", "-a", *DRIVERS)
     if not PROBE.exists():
         run("insmod", module)
 
 
 def modes() -> tuple[str, ...]:
     """Return the modes of this kernel; a kernel without the series has none to choose."""
-    return MODES if MODE.exists() else ("base",)
+    return STOCK_MODES if stock_module else MODES if MODE.exists() else ("base",)
 
 
 def set_mode(mode: str) -> None:
     """Choose the mode for the binds to come."""
-    if mode != "base":
+    if stock_module:
+        load(mode != "base")
+        if mode != "base":
+            (FILLER / "enabled").write_text("Y" if mode == "module" else "N")
+    elif mode != "base":
         MODE.write_text(mode)
+
+
+def load(wanted: bool) -> None:
+    """Load the module for stock kernels, or unload it, unless that is so already."""
+    if FILLER.exists() and not wanted:
+        run("rmmod", "pagemint")
+    elif wanted and not FILLER.exists():
+        run("insmod", stock_module)
+
+
+def counts() -> dict[str, int]:
+    """Return what the module for stock kernels counted since it was loaded; nothing without it."""
+    names = ("calls", "pages_filled", "pages_original", "mismatches", "microseconds")
+    return {name: int((FILLER / name).read_text()) for name in names if FILLER.exists()}
+
+
+def counted(before: dict[str, int]) -> Record:
+    """Return what the module for stock kernels counted since counts() was `before`."""
+    return {name: count - before[name] for name, count in counts().items()}
 
 
 def last_init() -> tuple[int, int]:
@@ -64,13 +96,14 @@ def rebinds(device: Device, count: int) -> Iterator[Record]:
         order.shuffle(shuffled)
         for mode in shuffled:
             set_mode(mode)
+            before = counts()
             device.unbind()
             bind_ns = device.bind()
             init_ns, pages = last_init()
             record: Record = {"mode": mode, "bind_ns": bind_ns, "init_ns": init_ns, "pages": pages}
             if number in (0, count - 1):
                 record["hash"] = (PROBE / "hash").read_text().strip()
-            yield record
+            yield {**record, **counted(before)}
 
 
 def first_bind(device: Device) -> Record:
@@ -88,9 +121,9 @@ def binds(device: Device, count: int) -> Iterator[Record]:
     yield from rebinds(device, count)
 
 
-def fsdax(count: int) -> Iterator[Record]:
-    """Order 0, the memory map on the device."""
-    yield from binds(Device("pfn", "pmem"), count)
+def fsdax(count: int, where: str) -> Iterator[Record]:
+    """Order 0, the memory map on the device, or in ordinary memory."""
+    yield from binds(Device("pfn", where), count)
 
 
 def devdax(count: int, where: str) -> Iterator[Record]:
@@ -113,10 +146,12 @@ def private(count: int, size: int) -> Iterator[Record]:
     for _ in range(count):
         for mode in modes():
             set_mode(mode)
+            before = counts()
             (PROBE / "private").write_text(str(size))
             bind_ns, init_ns, digest = (PROBE / "private").read_text().split()
             record = {"mode": mode, "bind_ns": int(bind_ns), "init_ns": int(init_ns)}
-            yield {**record, "pages": last_init()[1], "hash": digest}
+            record |= {"pages": last_init()[1], "hash": digest}
+            yield {**record, **counted(before)}
     os.sched_setaffinity(0, cpus)
 
 
@@ -185,7 +220,8 @@ def scenario(name: str, args: argparse.Namespace) -> Iterator[Record]:
     """Return what a scenario yields."""
     count = args.rebinds
     table: dict[str, Callable[[], Iterator[Record]]] = {
-        "fsdax": lambda: fsdax(count),
+        "fsdax": lambda: fsdax(count, "pmem"),
+        "fsdax-mem": lambda: fsdax(count, "ram"),
         "fsdax-files": lambda: use("pfn", "pmem", checks.files),
         "devdax": lambda: devdax(count, "pmem"),
         "devdax-mapping": lambda: use("dax", "pmem", checks.mapping),
@@ -201,6 +237,7 @@ def scenario(name: str, args: argparse.Namespace) -> Iterator[Record]:
         "trace": trace_gate,
         "messages": messages,
         "leaks": lambda: leaks(count),
+        "stock-faults": lambda: stock.faults(args.stock_module, count),
     }
     if name not in table:
         raise RuntimeError(f"there is no scenario {name}")
@@ -217,8 +254,10 @@ def main() -> int:
     parser.add_argument("--folio-module", required=True, help="pagemint_folio.ko")
     parser.add_argument("--hmm-module", required=True, help="test_hmm.ko")
     parser.add_argument("--selftests", type=Path, required=True, help="where their programs are")
+    parser.add_argument("--stock-module", default="", help="pagemint.ko, on a stock kernel")
     parser.add_argument("--output", type=Path, required=True)
     args = parser.parse_args()
+    globals()["stock_module"] = args.stock_module
     with args.output.open("w", buffering=1) as output:
         name = "start"
         try:

@@ -46,12 +46,16 @@ class Repository:
 
 @dataclass(frozen=True)
 class Package:
-    """One version of a package on the mirror; size in bytes, sha256 in hex."""
+    """One version of a package on the mirror; size in bytes, sha256 in hex.
+
+    Of alternatives that it depends on, the first counts; versions do not.
+    """
 
     name: str
     version: str
     size: int
     sha256: str
+    depends: tuple[str, ...] = ()
 
 
 def packages(pattern: str) -> list[Package]:
@@ -131,8 +135,13 @@ def parse_packages(text: str) -> list[Package]:
     for stanza in re.split(r"\n{2,}", text.strip()):
         fields = dict(re.findall(r"^([\w-]+): (.*)$", stanza, re.MULTILINE))
         if {"Package", "Version", "Size", "SHA256"} <= fields.keys():
+            depends = re.findall(r"(?:^|, *)([^ ,:]+)", fields.get("Depends", ""))
             package = Package(
-                fields["Package"], fields["Version"], int(fields["Size"]), fields["SHA256"]
+                name=fields["Package"],
+                version=fields["Version"],
+                size=int(fields["Size"]),
+                sha256=fields["SHA256"],
+                depends=tuple(depends),
             )
             found[package.name, package.version] = package
     return list(found.values())

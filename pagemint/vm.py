@@ -14,13 +14,14 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from pagemint import build, report, result, series, vmfolio, vmguest, vmkernel
+from pagemint import build, report, result, series, stock, vmfolio, vmguest, vmkernel
 from pagemint.errors import Failure
 from pagemint.measure import MODES
 from pagemint.progress import note, step
 from pagemint.result import Row
 from pagemint.sizes import format_size, parse_size
 from pagemint.vmguest import Guest, Record
+from pagemint.vmkernel import Kernel
 
 SCENARIOS = {
     "fsdax": ("fsdax", "fsdax-files"),
@@ -30,6 +31,16 @@ SCENARIOS = {
     "migrate": ("migrate", "folio", "migrate-selftest"),
 }
 """What --scenario takes, and what each of it is in guest/scenarios.py."""
+
+STOCK_SCENARIOS = {
+    "fsdax": ("fsdax", "fsdax-mem"),
+    "devdax": ("devdax", "devdax-mem"),
+    "private": ("private",),
+}
+"""The same for a stock kernel: what shows that the memory map stays the same."""
+
+STOCK_MODES = ("module-off", "module")
+"""What guest/scenarios.py calls the module for stock kernels, switched off and on."""
 
 FRAGMENTS = ("vm", "use")
 """What configures the kernels: files of guest/config."""
@@ -95,13 +106,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `pagemint vm`."""
     series.add_source_arguments(parser)
     parser.add_argument(
+        "--stock",
+        metavar="VERSION",
+        help="Debian's stock kernel of that line and the module for it, instead of both trees",
+    )
+    parser.add_argument(
         "--size", metavar="SIZE", help="of the device (100GB with KVM, 4GB without, or what fits)"
     )
     parser.add_argument(
         "--scenario",
-        default=",".join(SCENARIOS),
         metavar="S,...",
-        help=f"what to run (all of {', '.join(SCENARIOS)})",
+        help=f"what to run (all of {', '.join(SCENARIOS)}; a stock kernel has no kmem)",
     )
     parser.add_argument("--rebinds", type=int, default=30, metavar="N", help="of each mode (30)")
     parser.add_argument("--accel", default="auto", choices=("auto", "kvm", "tcg"))
@@ -112,10 +127,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Run `pagemint vm`."""
-    names = list(dict.fromkeys(args.scenario.split(",")))
-    unknown = [name for name in names if name not in SCENARIOS]
+    scenarios = STOCK_SCENARIOS if args.stock else SCENARIOS
+    names = list(dict.fromkeys(args.scenario.split(","))) if args.scenario else list(scenarios)
+    unknown = [name for name in names if name not in scenarios]
     if unknown:
-        raise Failure(f"there is no scenario {unknown[0]!r}", f"choose from {', '.join(SCENARIOS)}")
+        raise Failure(f"there is no scenario {unknown[0]!r}", f"choose from {', '.join(scenarios)}")
     if args.rebinds < 2:
         raise Failure(f"--rebinds {args.rebinds} is too few", "give 2 or more")
     if args.limit <= 0:
@@ -137,10 +153,17 @@ def main(args: argparse.Namespace) -> int:
     if size:
         _check_memory(size)
 
-    found = series.source_for(args.kernel, args.ksrc)
-    pair = build.trees(found)
-    kernels = [vmkernel.kernel(tree, FRAGMENTS) for tree in pair]
-    selftests = vmkernel.selftests(pair[0])
+    kernels: list[Kernel]
+    selftests = None
+    if args.stock:
+        one = stock.kernel(args.stock)
+        kernels, about = [one], (one.release, one.built.name, "debian")
+    else:
+        found = series.source_for(args.kernel, args.ksrc)
+        pair = build.trees(found)
+        kernels = [vmkernel.kernel(tree, FRAGMENTS) for tree in pair]
+        selftests = vmkernel.selftests(pair[0])
+        about = (found.version, pair[0].key, "+".join(FRAGMENTS))
     accel = vmguest.choose_accel(args.accel, kernels[0])
     if size is None:
         size = _fitting_size(100_000_000_000 if accel == "kvm" else 4_000_000_000)
@@ -150,18 +173,21 @@ def main(args: argparse.Namespace) -> int:
     rows: list[GuestRow] = []
     copies: list[vmfolio.CopyRow] = []
     checks: list[Check] = []
+    status = 0
     for name in names:
         records: dict[str, list[Record]] = {}
         for kernel in kernels:
             # A guest for each, or the memory would not be new to the first bind.
             with step(f"{name}: running the {kernel.variant} kernel in a guest ({accel})"):
-                inner = ",".join(SCENARIOS[name])
+                inner = ",".join(scenarios[name])
                 booted = replace(guest, cpus=_CPUS.get(name, guest.cpus))
                 records[kernel.variant], _ = booted.run(kernel, inner, args.rebinds, private)
             checks += checks_of(kernel.variant, records[kernel.variant])
-        for inner in SCENARIOS[name]:
+            status |= judge_counts(records[kernel.variant])
+        for inner in scenarios[name]:
             rows += _rows(inner, records, private if inner == "private" else device)
-        copies += vmfolio.rows(records)
+        if not args.stock:
+            copies += vmfolio.rows(records)
 
     console = Console(stderr=args.json == "-")
     if rows:
@@ -171,21 +197,21 @@ def main(args: argparse.Namespace) -> int:
         console.print(vmfolio.table(copies, accel))
     body = {
         "host": {**result.host(), "accel": accel, "times_comparable": accel == "kvm"},
-        "kernel": {"version": found.version, "source": pair[0].key, "config": "+".join(FRAGMENTS)},
+        "kernel": dict(zip(("version", "source", "config"), about, strict=True)),
         "limit": {"fill_bytes_per_s": None, "copy_bytes_per_s": None},
         "rows": [asdict(row) for row in (*rows, *copies)],
         "checks": [asdict(check) for check in checks],
     }
     result.write(args.json, body)
     report.after_run(args, body)
-    return max(_same_hashes(rows), judge(checks))
+    return max(_same_hashes(rows), judge(checks), status)
 
 
 def _rows(name: str, records: dict[str, list[Record]], device: int) -> list[GuestRow]:
     rows: list[GuestRow] = []
-    for kernel in ("base", "patched"):
+    for kernel in records:
         mine = [r for r in records[kernel] if r["scenario"] == name and "mode" in r]
-        for mode in ("base", *MODES):
+        for mode in ("base", *MODES, *STOCK_MODES):
             again = [r for r in mine if r["mode"] == mode and "first" not in r]
             if not again:
                 continue
@@ -222,6 +248,27 @@ def checks_of(kernel: str, records: list[Record]) -> list[Check]:
         for r in records
         if "check" in r
     ]
+
+
+def judge_counts(records: list[Record]) -> int:
+    """Say whether the module for stock kernels filled what it should alone; the exit status.
+
+    Of pages of order 0 all but two of each pageblock and what is left over at both ends.
+    """
+    status = 0
+    for record in records:
+        if "pages_filled" not in record:
+            continue
+        scenario, mode, filled = record["scenario"], record["mode"], record["pages_filled"]
+        fills = mode == "module" and not scenario.startswith("devdax")
+        few = filled < record["pages"] * 9 // 10 if fills else filled != 0
+        if few or record["mismatches"] or record["calls"] != 1:
+            note(
+                f"pagemint: {scenario} ({mode}): {filled} of {record['pages']} pages filled, "
+                f"{record['mismatches']} mismatches, {record['calls']} calls"
+            )
+            status = 1
+    return status
 
 
 def judge(checks: list[Check]) -> int:

@@ -39,7 +39,7 @@ class Guest:
         accel: kvm or tcg.
         device: bytes of the emulated pmem.
         limit: seconds that a guest may take.
-        selftests: where the programs of the kernel's own tests are.
+        selftests: where the programs of the kernel's own tests are, if any of them are run.
         cpus: how many, the first of them below the device and the others behind it.
         options: more of QEMU's.
     """
@@ -47,7 +47,7 @@ class Guest:
     accel: str
     device: int
     limit: float
-    selftests: Path
+    selftests: Path | None
     cpus: int = 2
     options: str = ""
 
@@ -74,13 +74,15 @@ class Guest:
             *("--rebinds", str(rebinds), "--private-size", str(private)),
             *("--module", kernel.module, "--output", records),
             *("--folio-module", kernel.folio_module, "--hmm-module", kernel.hmm_module),
-            *("--selftests", self.selftests),
+            *("--selftests", self.selftests or "none"),
         ]
+        if kernel.filler:
+            command += ["--stock-module", kernel.filler]
         region = f"memmap={self.device >> 20}M!{_DEVICE_START >> 20}M"
         argv: list[str | Path] = [
             *("vng", "-r", kernel.image, "--force-9p", "--verbose", "--cpus", str(self.cpus)),
             *(["--disable-kvm"] if self.accel == "tcg" else []),
-            *("--memory", f"{sum(self._nodes()) >> 20}M", f"--qemu-opts={self._machine()}"),
+            *("--memory", f"{sum(self._nodes()) >> 20}M", f"--qemu-opts={self._machine(kernel)}"),
             *("--append", f"{region} nokaslr panic=-1"),
             *(f"--rwdir={shared}", "--", shlex.join(map(str, command))),
         ]
@@ -114,7 +116,7 @@ class Guest:
         """
         return _LOW, self.device, _HIGH
 
-    def _machine(self) -> str:
+    def _machine(self, kernel: Kernel) -> str:
         """Return what QEMU is told of the machine."""
         # The machine decides how much memory is below 4 GiB.
         options = ["-machine q35"]
@@ -123,9 +125,11 @@ class Guest:
             # as one CPU looked for devices.
             options.append("-accel tcg,thread=single")
         others = f",cpus=1-{self.cpus - 1}" if self.cpus > 1 else ""
-        for node, (size, cpu) in enumerate(
-            zip(self._nodes(), (",cpus=0", "", others), strict=True)
-        ):
+        cpus = ",cpus=0", "", others
+        if kernel.filler:
+            # A stock kernel warns of CPUs of one package on two nodes.
+            cpus = f",cpus=0-{self.cpus - 1}", "", ""
+        for node, (size, cpu) in enumerate(zip(self._nodes(), cpus, strict=True)):
             # The host's memory is taken where it is touched.
             backend = f"memory-backend-ram,id=node{node},size={size},reserve=off"
             options.append(f"-object {backend} -numa node,memdev=node{node}{cpu}")

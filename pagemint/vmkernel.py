@@ -25,11 +25,13 @@ class Kernel:
         variant: base or patched.
         built: the build directory.
         module: pagemint_guest.ko for it.
+        filler: pagemint.ko for it, if it is a stock kernel.
     """
 
     variant: str
     built: Path
     module: Path
+    filler: Path | None
 
     @property
     def image(self) -> Path:
@@ -83,7 +85,7 @@ def kernel(tree: Tree, fragments: tuple[str, ...]) -> Kernel:
         build.make(tree, built, f"M={work}", "modules", jobs=1)
 
     module = cache.entry("modules", cache.digest(key, *sources), make_module)
-    return Kernel(tree.variant, built, module / "pagemint_guest.ko")
+    return Kernel(tree.variant, built, module / "pagemint_guest.ko", None)
 
 
 def selftests(tree: Tree) -> Path:

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from kernel_lines import LINES
 
-from pagemint import series, source
+from pagemint import series, source, stock
 
 _STEPS = series.steps(LINES[-1])
 _NAMES = [step.name for step in _STEPS]
@@ -194,6 +194,19 @@ def test_checkpatch_has_nothing_to_say(
 ) -> None:
     ended = subprocess.run(
         ["perl", "scripts/checkpatch.pl", "--strict", "--show-types", "--no-summary", mails[step]],
+        cwd=found.tree,
+        capture_output=True,
+        text=True,
+    )
+    said = re.findall(r"^(?:ERROR|WARNING|CHECK):[A-Z_]+: .*", ended.stdout, re.MULTILINE)
+    assert said == [], ended.stdout
+    assert ended.stderr == ""
+
+
+@pytest.mark.parametrize("file", stock.sources(), ids=lambda file: file.name)
+def test_checkpatch_has_nothing_to_say_of_the_module(found: source.Source, file: Path) -> None:
+    ended = subprocess.run(
+        ["perl", "scripts/checkpatch.pl", "--strict", "--show-types", "--no-summary", "-f", file],
         cwd=found.tree,
         capture_output=True,
         text=True,

@@ -38,7 +38,7 @@ def guest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> vmguest.Guest:
     return vmguest.Guest("tcg", 1 << 30, 5, Path("selftests"))
 
 
-KERNEL = Kernel("base", Path("built"), Path("pagemint_guest.ko"))
+KERNEL = Kernel("base", Path("built"), Path("pagemint_guest.ko"), None)
 FIND_OUTPUT = "for a; do case $a in --rwdir=*) out=${a#--rwdir=}/records;; esac; done\n"
 
 
@@ -181,7 +181,7 @@ def test_moves_that_failed_have_no_row() -> None:
 def test_a_guest_has_its_cpus_on_the_first_node_and_the_last(
     cpus: int, last: str, guest: vmguest.Guest
 ) -> None:
-    nodes = re.findall(r"-numa node,(\S+)", replace(guest, cpus=cpus)._machine())
+    nodes = re.findall(r"-numa node,(\S+)", replace(guest, cpus=cpus)._machine(KERNEL))
     assert nodes == ["memdev=node0,cpus=0", "memdev=node1", f"memdev=node2{last}"]
 
 

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Debian's stock kernels: the image with its modules, and the headers to build modules against.
+
+Nothing is installed: the packages lie unpacked in the cache.
+"""
+
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from pagemint import apt, build, cache, vmkernel
+from pagemint.apt import Package
+from pagemint.errors import Failure
+from pagemint.progress import step
+from pagemint.run import run
+from pagemint.vmkernel import Kernel
+
+MODULE = Path(__file__).resolve().parent.parent / "module"
+"""The module for stock kernels."""
+
+_ROOM = 1_500_000_000  # bytes: the packages, and what is in them
+_HEADERS = (
+    Path("include/linux/memcpy_streaming.h"),
+    Path("arch/x86/include/asm/memcpy_streaming.h"),
+)
+"""What the module includes of the kernel part."""
+
+
+@dataclass(frozen=True)
+class StockKernel(Kernel):
+    """A stock kernel to boot; `built` is where its packages lie unpacked.
+
+    Attributes:
+        release: what `uname -r` says in it.
+    """
+
+    release: str
+
+    @property
+    def image(self) -> Path:
+        """What QEMU boots."""
+        return self.built / f"boot/vmlinuz-{self.release}"
+
+
+def kernel(line: str, *, fault: bool = False) -> StockKernel:
+    """Return Debian's newest kernel of a line ("6.12") that this machine can build modules for.
+
+    Args:
+        line: two numbers.
+        fault: build the module so that its parameter `fault` makes it fail.
+
+    Raises:
+        Failure: the mirror has none or cannot be reached, its compiler is missing, the disk is
+            full, or a module does not build.
+    """
+    if not re.fullmatch(r"[0-9]+\.[0-9]+", line):
+        raise Failure(f"{line!r} is no kernel line", "give two numbers, such as 6.12")
+    # With a single regular expression apt's lists are read once.
+    found = apt.packages(rf"linux-(headers|image|binary|modules|kbuild)-{re.escape(line)}[.0-9].*")
+    found += apt.packages(rf"linux-kbuild-{re.escape(line)}")
+    headers = choose(found, line)
+    release = headers.name.removeprefix("linux-headers-")
+    wanted = closure(found, headers)
+
+    def unpack(work: Path) -> None:
+        cache.need_space(work, _ROOM, f"Debian's Linux {headers.version}")
+        debs = apt.download(wanted, f"fetching Debian's Linux {headers.version}")
+        with step(f"unpacking Debian's Linux {headers.version}"):
+            for deb in debs:
+                run(["dpkg-deb", "-x", deb, work], what=f"unpacking {deb.name}")
+                deb.unlink()
+        _relocate(work / "usr/src" / headers.name)
+
+    root = cache.entry("stock", headers.version, unpack)
+    modules = _modules(root / "usr/src" / headers.name, headers.version, fault)
+    bench, filler = modules / "guest/pagemint_guest.ko", modules / "module/pagemint.ko"
+    return StockKernel("stock", root, bench, filler, release)
+
+
+def sources() -> list[Path]:
+    """Return the C files and headers of the module, without what a build made beside them."""
+    return sorted(one for one in MODULE.glob("*.[ch]") if not one.name.endswith(".mod.c"))
+
+
+def choose(found: list[Package], line: str) -> Package:
+    """Return the newest headers of a line, of those whose compiler this machine has.
+
+    Raises:
+        Failure: there are none.
+    """
+    name = rf"linux-headers-{re.escape(line)}\.[0-9][0-9.]*(-[0-9]+|\+deb[0-9.]+)?-amd64"
+    headers = [package for package in found if re.fullmatch(name, package.name)]
+    headers.sort(key=lambda package: apt.version_key(package.version))
+    if not headers:
+        raise Failure(
+            f"the Debian mirror has no stock kernel {line} with headers",
+            "choose another line, such as 6.1 or 6.12",
+        )
+    buildable = [package for package in headers if shutil.which(_compiler(package))]
+    if not buildable:
+        compiler = _compiler(headers[-1])
+        raise Failure(
+            f"modules for Debian's Linux {line} need {compiler}, which this machine lacks",
+            f"install it (apt-get install {compiler}), or choose another line",
+        )
+    return buildable[-1]
+
+
+def closure(found: list[Package], headers: Package) -> list[Package]:
+    """Return all packages of the kernel that `headers` are of, themselves first."""
+    image = headers.name.replace("-headers-", "-image-", 1)
+    same = {package.name: package for package in found if package.version == headers.version}
+    wanted, names = [headers], [*headers.depends, image]
+    for name in names:
+        if name in same and same[name] not in wanted:
+            wanted.append(same[name])
+            names.extend(one for one in same[name].depends if one not in names)
+    return wanted
+
+
+def _compiler(headers: Package) -> str:
+    """Return the program that a kernel was compiled with, as its headers have it."""
+    for name in headers.depends:
+        compiler = re.fullmatch(r"(?:linux-compiler-)?(gcc-[0-9]+)(?:-x86|-for-host)?", name)
+        if compiler:
+            return compiler[1]
+    return "gcc"
+
+
+def _relocate(headers: Path) -> None:
+    """Have headers find their other half where they lie, not in /usr/src."""
+    makefile = headers / "Makefile"
+    makefile.write_text(makefile.read_text().replace("include /usr/src/", "include ../"))
+    # With it a build wants pahole, to describe types that nobody asks for.
+    (headers / "vmlinux").unlink(missing_ok=True)
+
+
+def _modules(headers: Path, version: str, fault: bool) -> Path:
+    """Return a directory with guest/pagemint_guest.ko and module/pagemint.ko in it."""
+    bench = vmkernel.GUEST / "pagemint_guest.c"
+    module = [MODULE / "Kbuild", *sources()]
+    parts = [MODULE.parent / "kernel" / one for one in _HEADERS]
+
+    def make(work: Path) -> None:
+        for one in (*module, *parts, bench):
+            copy = work / one.relative_to(MODULE.parent)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(one, copy)
+        (work / "guest/Kbuild").write_text(f"obj-m := {bench.with_suffix('.o').name}\n")
+        if fault:
+            # What takes the function before the module does: the same by another name.
+            shutil.copyfile(MODULE / "pagemint.c", work / "module/pagemint_second.c")
+            with (work / "module/Kbuild").open("a") as kbuild:
+                kbuild.write("obj-m += pagemint_second.o\n")
+        with step(f"building modules for Debian's Linux {version}"):
+            for name in ("guest", "module"):
+                argv: list[str | Path] = ["make", "-s", "-C", headers, f"M={work / name}"]
+                argv += [*(["FAULT=1"] if fault else []), "modules"]
+                log, what = work / f"{name}.log", f"building {name} for Debian's Linux {version}"
+                run(argv, env=build.environment(), log=log, what=what)
+
+    key = cache.digest(version, str(fault), bench, *module, *parts)
+    return cache.entry("stock-modules", key, make, in_place=True)

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Stock kernels: which are taken, and that the module for them leaves the same memory map."""
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from pagemint import apt, cli, stock, vm, vmguest
+from pagemint.apt import Package
+from pagemint.errors import Failure
+
+DEVICE = 1 << 28
+SCENARIOS = [name for names in vm.STOCK_SCENARIOS.values() for name in names]
+LONG = pytest.mark.skipif(
+    not os.environ.get("PAGEMINT_VM"), reason="minutes in a guest: run make check-vm"
+)
+
+
+def package(name: str, version: str, *depends: str) -> Package:
+    return Package(name, version, 1, "0" * 64, depends)
+
+
+FOUND = [
+    package("linux-headers-6.12.9-amd64", "6.12.9-1", "linux-headers-6.12.9-common", "gcc-12"),
+    package("linux-headers-6.12.9-cloud-amd64", "6.12.9-1", "gcc-12"),
+    package("linux-headers-6.12.9-common", "6.12.9-1"),
+    package("linux-headers-6.12.10+deb13-amd64", "6.12.10-1", "linux-kbuild-6.12.10", "gcc-14"),
+    package("linux-kbuild-6.12.10", "6.12.10-1"),
+    package("linux-kbuild-6.12.10", "6.12.10-1~bpo12+1"),
+    package("linux-image-6.12.10+deb13-amd64", "6.12.10-1", "linux-modules-6.12.10"),
+    package("linux-modules-6.12.10", "6.12.10-1"),
+    package("linux-headers-6.1.0-56-amd64", "6.1.192-2", "linux-compiler-gcc-12-x86"),
+]
+
+
+def with_compilers(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
+    monkeypatch.setattr("shutil.which", lambda name: name if name in names else None)
+
+
+def test_the_newest_kernel_is_taken_that_the_compiler_is_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with_compilers(monkeypatch, "gcc-12", "gcc-14")
+    assert stock.choose(FOUND, "6.12").version == "6.12.10-1"
+    with_compilers(monkeypatch, "gcc-12")
+    assert stock.choose(FOUND, "6.12").version == "6.12.9-1"
+    assert stock.choose(FOUND, "6.1").version == "6.1.192-2"
+
+
+def test_a_missing_compiler_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    with_compilers(monkeypatch)
+    with pytest.raises(Failure, match=r"6\.12 need gcc-14, which this machine lacks"):
+        stock.choose(FOUND, "6.12")
+    with pytest.raises(Failure, match=r"no stock kernel 5\.10"):
+        stock.choose(FOUND, "5.10")
+
+
+def test_all_packages_of_one_version_are_taken() -> None:
+    assert [(one.name, one.version) for one in stock.closure(FOUND, FOUND[3])] == [
+        ("linux-headers-6.12.10+deb13-amd64", "6.12.10-1"),
+        ("linux-kbuild-6.12.10", "6.12.10-1"),
+        ("linux-image-6.12.10+deb13-amd64", "6.12.10-1"),
+        ("linux-modules-6.12.10", "6.12.10-1"),
+    ]
+
+
+def test_the_first_alternatives_are_what_a_package_depends_on() -> None:
+    text = "Package: a\nVersion: 1\nDepends: b (= 1), c | d, e:any\nSize: 1\nSHA256: 0\n"
+    assert apt.parse_packages(text)[0].depends == ("b", "c", "e")
+
+
+def counted(scenario: str, mode: str, **changes: int) -> dict[str, Any]:
+    counts = {"pages": 1000, "pages_filled": 0, "mismatches": 0, "calls": 1}
+    return {"scenario": scenario, "mode": mode, **counts, **changes}
+
+
+@pytest.mark.parametrize(
+    ("record", "status"),
+    [
+        (counted("fsdax", "module", pages_filled=990), 0),
+        (counted("fsdax", "module"), 1),
+        (counted("fsdax", "module", pages_filled=990, mismatches=1), 1),
+        (counted("fsdax", "module", pages_filled=990, calls=0), 1),
+        (counted("fsdax", "module-off"), 0),
+        (counted("fsdax", "module-off", pages_filled=990), 1),
+        (counted("devdax", "module"), 0),
+        (counted("devdax", "module", pages_filled=1), 1),
+        ({"scenario": "fsdax", "mode": "base"}, 0),
+    ],
+)
+def test_what_the_module_counts_is_judged(record: dict[str, Any], status: int) -> None:
+    assert vm.judge_counts([record]) == status
+
+
+def test_a_bad_line_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["vm", "--stock", "new"]) == 1
+    assert "'new' is no kernel line" in capsys.readouterr().err
+
+
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(line, marks=LONG) for line in ("6.1", "6.12")],
+    ids=lambda line: f"linux-{line}",
+)
+def records(request: pytest.FixtureRequest) -> Iterator[list[vmguest.Record]]:
+    """What a guest with a stock kernel recorded."""
+    guest = vmguest.Guest("tcg", DEVICE, 900, None)
+    yield guest.run(stock.kernel(request.param), ",".join(SCENARIOS), 2, DEVICE)[0]
+
+
+def test_the_module_leaves_the_same_memory_maps(records: list[vmguest.Record]) -> None:
+    for scenario in SCENARIOS:
+        rows = vm._rows(scenario, {"stock": records}, DEVICE)
+        assert [row.variant for row in rows] == ["base", *vm.STOCK_MODES]
+        assert all(row.hash and row.pages > 10_000 for row in rows)
+        assert vm._same_hashes(rows) == 0
+    assert {"module", "module-off"} <= {one["mode"] for one in records if "pages_filled" in one}
+    assert vm.judge_counts(records) == 0
+
+
+@LONG
+def test_the_module_fails_as_it_should(capsys: pytest.CaptureFixture[str]) -> None:
+    guest = vmguest.Guest("tcg", DEVICE, 3600, None)
+    found, _ = guest.run(stock.kernel("6.1", fault=True), "stock-faults", 200, DEVICE)
+    assert len(found) == 9
+    assert [one for one in found if one["outcome"] != "pass"] == []
