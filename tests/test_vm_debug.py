@@ -111,10 +111,10 @@ def kunit() -> list[str | Path]:
     _, patched = build.trees(series.source_for("7.3", None))
     suites = vmkernel.GUEST / "config/kunit.config"
     tool: list[str | Path] = [sys.executable, "-B", patched.path / "tools/testing/kunit/kunit.py"]
-    options = ["--arch=x86_64", f"--kunitconfig={suites}", f"--jobs={os.cpu_count()}"]
+    options = ["--arch=x86_64", f"--kunitconfig={suites}"]
 
     def make(work: Path) -> None:
-        argv = [*tool, "build", *options, f"--build_dir={work}"]
+        argv = [*tool, "build", *options, f"--jobs={os.cpu_count()}", f"--build_dir={work}"]
         run_program(argv, env=build.environment(), what="kunit.py build")
 
     key = cache.digest(patched.key, str(patched.path), suites, build.compiler())
@@ -142,5 +142,7 @@ def test_the_kunit_suites_pass_through_the_kernels_own_tool(
         "memcpy_streaming",
         "memmap_template",
     }
-    for group in groups:
-        assert {case["status"] for case in group["test_cases"]} == {"PASS"}
+    ends = {case["name"]: case["status"] for group in groups for case in group["test_cases"]}
+    # There is no such tracepoint without DEBUG_PAGE_REF.
+    assert ends.pop("template_tracepoint_test") == "SKIP"
+    assert set(ends.values()) == {"PASS"}
