@@ -21,7 +21,7 @@ from devices import Device, run
 PROBE = Path("/sys/kernel/debug/pagemint")
 MODE = Path("/sys/module/kernel/parameters/memmap_init")
 TRACE = Path("/sys/kernel/tracing")
-MODES = ("slow", "template", "streaming", "fill")
+MODES = ("slow", "template", "streaming", "fill", "auto")
 FILLER = Path("/sys/module/pagemint/parameters")
 # With the module for stock kernels: filling, switched off, and not loaded, as in the beginning.
 STOCK_MODES = ("module", "module-off", "base")

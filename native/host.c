@@ -4,11 +4,12 @@
  * of both trees are in it, and write the very same memory. Takes commands on
  * standard input, a line each, and answers each with one line:
  *
- *   patch RETURNS CLASS EVENTS FRAGILE
+ *   patch RETURNS CLASS EVENTS FRAGILE MESSAGES
  *                            the code, as boot does, for a CPU of a class and
  *                            how it returns; with the page_ref_set event
- *                            active, or copy_mc_fragile() chosen, if 1. Comes
- *                            first, and may come again. Answers ok.
+ *                            active, copy_mc_fragile() chosen, or pr_debug()
+ *                            on, if 1. Comes first, and may come again.
+ *                            Answers ok.
  *   map FIRST_PFN PAGES FD   the memory map of PAGES pages: shared memory FD,
  *                            or huge pages of its own if FD is -1; all of it
  *                            is touched. Answers the bytes in huge pages.
@@ -18,6 +19,15 @@
  *   init VARIANT START NR TYPE ORDER ALTMAP RESERVE FREE NID EARLY
  *                            memmap_init_zone_device(). Answers nanoseconds
  *                            and the number of page_ref_set events.
+ *   said                     the last pr_debug(). Answers that.
+ *   speeds CLOCK HIDDEN CACHE_PAGES CACHED STREAMED EVERY LATE SEED
+ *                            of a host that was linked slowed, from now on:
+ *                            picoseconds for a page with streaming stores, and
+ *                            with cached ones, of which the first CACHE_PAGES
+ *                            take HIDDEN; and a delay of LATE nanoseconds each
+ *                            EVERY on the average, if not 0. They are added if
+ *                            CLOCK is real, and all that is timed if it is
+ *                            scripted. Answers ok.
  *   blocks                   the pageblocks set up by the last init, as
  *                            pfn:migratetype:isolate.
  *   limits                   the fill loops that this CPU has.
@@ -198,10 +208,11 @@ static void do_patch(const char *args)
 	static void *linked;
 	struct native_tables t;
 	char how[16], class[16];
-	int events, fragile, how_nr, class_nr;
+	int events, fragile, messages, how_nr, class_nr;
 	size_t mine;
 
-	if (sscanf(args, "%15s %15s %d %d", how, class, &events, &fragile) != 4 ||
+	if (sscanf(args, "%15s %15s %d %d %d", how, class, &events, &fragile,
+		   &messages) != 5 ||
 	    (how_nr = find_name(returns_names, 3, how)) < 0 ||
 	    (class_nr = find_name(class_names, 5, class)) < 0) {
 		printf("error usage\n");
@@ -230,6 +241,7 @@ static void do_patch(const char *args)
 		t.class = class_nr;
 		t.events = events;
 		t.fragile = fragile;
+		t.messages = messages;
 		v->patch(&t);
 	}
 	mprotect((void *)text, size, PROT_READ | PROT_EXEC);
@@ -387,6 +399,11 @@ static void do_mode(const char *name)
 	printf(v->mode_set(name) ? "error no such mode\n" : "ok\n");
 }
 
+static void do_said(const char *args)
+{
+	printf("%.*s\n", (int)strcspn(debug_message, "\n"), debug_message);
+}
+
 static const struct command {
 	const char *name;
 	void (*run)(const char *args);
@@ -396,6 +413,8 @@ static const struct command {
 	{ "poison", do_poison },
 	{ "mode", do_mode },
 	{ "init", do_init },
+	{ "said", do_said },
+	{ "speeds", do_speeds },
 	{ "blocks", do_blocks },
 	{ "limits", do_limits },
 	{ "limit", do_limit },

@@ -28,6 +28,10 @@ struct poison_log {
 };
 
 extern struct poison_log poison_log;
+
+/* The last pr_debug(). */
+extern char debug_message[256];
+
 extern unsigned long host_page_size;
 
 /* The kernel code of one tree. Its symbols have a prefix in the program. */
@@ -78,6 +82,9 @@ struct copy_loop {
 };
 
 extern const struct copy_loop copy_loops[];
+
+/* The command that sets them; see host.c. */
+void do_speeds(const char *args);
 
 /* Commands on folios; see host.c. */
 void do_memory(const char *args);

@@ -66,11 +66,13 @@ struct native_tables {
 	void *jump, *jump_end;
 	unsigned long *mcount, *mcount_end;
 	void *ex, *ex_end;
+	void *dyndbg, *dyndbg_end;
 	unsigned long *ret, *ret_end;
 	enum native_returns returns;
 	enum native_class class;
 	int events;		/* page_ref_set is active */
 	int fragile;		/* copy_mc_fragile() is chosen */
+	int messages;		/* pr_debug() is on */
 };
 
 #endif

@@ -4,6 +4,7 @@
  * ftrace sites and returns are patched for the CPU at hand. The same is done
  * here, from the kernel's own tables, with the kernel's own types.
  */
+#include <linux/dynamic_debug.h>
 #include <linux/jump_label.h>
 
 #include <asm/alternative.h>
@@ -121,14 +122,16 @@ static void patch_jump(const struct jump_entry *e)
 {
 	unsigned long key = (unsigned long)&e->key + (e->key & ~3L);
 	u8 *code = (u8 *)&e->code + e->code;
-	unsigned int len = *code == 0xeb ? 2 : 5;
+	bool jumps = *code == 0xeb || *code == 0xe9;
 
 	/* The state of a key without a stand-in is not known: int3. */
 	if (key >= NATIVE_TRAPS)
 		*code = 0xcc;
-	else if (!!((struct static_key *)key)->enabled.counter == (e->key & 1))
-		put_nops(code, len);
-	else if (*code != 0xeb && *code != 0xe9)
+	else if (!!((struct static_key *)key)->enabled.counter == (e->key & 1)) {
+		/* Where objtool has been at it there are nops, as long as the jump was. */
+		if (jumps)
+			put_nops(code, *code == 0xeb ? 2 : 5);
+	} else if (!jumps)
 		native_fail("a branch to be turned on", (unsigned long)code);
 }
 
@@ -172,10 +175,13 @@ void native_patch(const struct native_tables *t)
 	const struct jump_entry *jump;
 	const struct alt_instr *alt;
 	const unsigned long *site;
+	struct _ddebug *message;
 
 	identify_cpu(t->class);
 	native_trace(t->events);
 	native_fragile(t->fragile);
+	for (message = t->dyndbg; message < (struct _ddebug *)t->dyndbg_end; message++)
+		message->key.dd_key_false.key.enabled.counter = t->messages;
 	/* First: alternatives turn the thunk of an unpatched return into a warning. */
 	for (site = t->ret; site < t->ret_end; site++)
 		patch_return((u8 *)*site, thunk);

@@ -114,7 +114,12 @@ static int test_fill(const struct streaming *s, const struct arena *to,
 			*e++ = image[i];
 	s->fill(dst, image, size, nr);
 	s->drain();
-	return compare(to, "memfill_streaming", size, nr, align, last);
+	if (!compare(to, "memfill_streaming", size, nr, align, last))
+		return 0;
+
+	memset(to->start, CANARY, to->end - to->start);
+	s->fill_cached(dst, image, size, nr);
+	return compare(to, "memfill_cached", size, nr, align, last);
 }
 
 static int test_fill_step(const struct streaming *s, const struct arena *to,

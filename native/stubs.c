@@ -4,6 +4,7 @@
  * the one for NAME in each tree. What has none is a trap that says its name.
  */
 #define _GNU_SOURCE
+#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,17 +31,23 @@ void *k_memset(void *dst, int c, size_t n)
 	return memset(dst, c, n);
 }
 
-int64_t k_ktime_get(void)
-{
-	return host_now();
-}
-
 int k___sysfs_match_string(const char *const *array, size_t n, const char *s)
 {
 	for (size_t i = 0; i < n; i++)
 		if (!strcmp(array[i], s))
 			return i;
 	return -22;	/* -EINVAL */
+}
+
+int k_scnprintf(char *buf, size_t size, const char *format, ...)
+{
+	va_list args;
+	int n;
+
+	va_start(args, format);
+	n = vsnprintf(buf, size, format, args);
+	va_end(args);
+	return n < (int)size ? n : (int)size - 1;
 }
 
 void *k_native_alloc(unsigned long size)
@@ -84,6 +91,18 @@ void k_init_pageblock_migratetype(void *page, unsigned int migratetype, int isol
 	if (block_log.nr < block_log.max)
 		block_log.entry[block_log.nr] = (struct block){ pfn, migratetype, isolate };
 	block_log.nr++;
+}
+
+char debug_message[256];
+
+/* Kept, not printed; with what any message of these objects needs. */
+void k___dynamic_pr_debug(void *descriptor, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(debug_message, sizeof(debug_message), format, args);
+	va_end(args);
 }
 
 struct poison_log poison_log;

@@ -92,7 +92,7 @@ def trees(found: Source) -> tuple[Tree, Tree]:
             series.patch(work / "linux", found.line)
 
     patched_key = cache.digest(key, series.KERNEL)
-    objects = (*_OBJECTS, "mm/memmap_template.o", "arch/x86/lib/usercopy_64.o")
+    objects = (*_OBJECTS, "mm/memmap_race.o", "mm/memmap_template.o", "arch/x86/lib/usercopy_64.o")
     patched = cache.entry("trees", patched_key, make) / "linux"
     return base, Tree("patched", patched, patched_key, found.line, objects)
 

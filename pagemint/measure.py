@@ -21,7 +21,7 @@ SEED = 73
 FIRST_PFN = 1 << 20
 """Where the device begins: at 4 GiB, aligned for every compound."""
 
-MODES = ("slow", "template", "streaming", "fill")
+MODES = ("slow", "template", "streaming", "fill", "auto")
 """What memmap_init= takes."""
 
 

@@ -19,8 +19,16 @@ NATIVE = Path(__file__).resolve().parent.parent / "native"
 
 _COMMON_GLUE = ("glue.c", "folio_glue.c", "patch.c", "native.h")
 _GLUE = {"base": _COMMON_GLUE, "patched": (*_COMMON_GLUE, "streaming_glue.c")}
-_PLAIN = ("host.c", "folio.c", "stubs.c", "fill_limit.c", "copy_limit.c", "streaming_test.c")
-_STREAMING = ("copy", "flushcache", "fill", "fill_step", "drain")  # struct streaming
+_PLAIN = (
+    "host.c",
+    "folio.c",
+    "stubs.c",
+    "speeds.c",
+    "fill_limit.c",
+    "copy_limit.c",
+    "streaming_test.c",
+)
+_STREAMING = ("copy", "flushcache", "fill", "fill_cached", "fill_step", "drain")  # struct streaming
 _CFLAGS = ("-O2", "-Wall", "-Wextra", "-Wno-unused-parameter", "-Werror", "-fno-pie")
 THIS_CPU = "this"
 """The class of CPU that this machine's own is."""
@@ -32,6 +40,7 @@ _TABLES = {
     "__jump_table": "jump",
     "__mcount_loc": "mcount",
     "__ex_table": "ex",
+    "__dyndbg": "dyndbg",
 }
 
 
@@ -48,7 +57,9 @@ class Program:
     sites: Path
 
 
-def link(pair: tuple[Tree, Tree], config: Config, given: Path | None = None) -> Program:
+def link(
+    pair: tuple[Tree, Tree], config: Config, given: Path | None = None, *, slowed: bool = False
+) -> Program:
     """Return the host of the two trees, built if it is not in the cache.
 
     Each tree's symbols get a prefix of their own, so that the two do not meet, nor the C
@@ -58,17 +69,18 @@ def link(pair: tuple[Tree, Tree], config: Config, given: Path | None = None) -> 
         pair: the base tree and the patched one.
         config: which configuration both are built with.
         given: a file to take instead of Debian's configuration.
+        slowed: have the patched tree's fills take the time that the host is told.
     """
     built = [build.build(tree, config, given) for tree in pair]
     ours = sorted(NATIVE.glob("*.[ch]"))
     linker = run(["ld", "--version"], what="asking ld for its version").splitlines()[0]
     key = cache.digest(
-        *(str(one) for one in built), *ours, Path(__file__), linker, build.compiler()
+        *(str(one) for one in built), *ours, Path(__file__), linker, build.compiler(), str(slowed)
     )
 
     def make(work: Path) -> None:
         with step(f"linking the host ({config.name})"):
-            _link(pair, built, work)
+            _link(pair, built, work, slowed)
 
     done = cache.entry("native", key, make)
     return Program(done / "host", done / "sites")
@@ -112,6 +124,7 @@ class Host:
         *,
         events: bool = False,
         fragile: bool = False,
+        messages: bool = False,
     ) -> None:
         """Patch the kernel code as boot would, in place of what it was patched to before.
 
@@ -120,8 +133,9 @@ class Host:
             cpu_class: the CPU that is booted on, as far as copies differ by it.
             events: have the page_ref_set event active.
             fragile: have copies that survive machine checks made by copy_mc_fragile().
+            messages: have pr_debug() on.
         """
-        self.ask("patch", returns, cpu_class, int(events), int(fragile))
+        self.ask("patch", returns, cpu_class, int(events), int(fragile), int(messages))
 
     def ask(self, *words: object) -> str:
         """Send a command (native/host.c lists them) and return the answer.
@@ -149,17 +163,19 @@ class Host:
         return answer
 
 
-def _link(pair: tuple[Tree, Tree], built: list[Path], work: Path) -> None:
+def _link(pair: tuple[Tree, Tree], built: list[Path], work: Path, slowed: bool) -> None:
     plain = []
     for name in _PLAIN:
         target = (work / name).with_suffix(".o")
         run(["gcc", *_CFLAGS, "-c", NATIVE / name, "-o", target], what=f"compiling {name}")
         plain.append(target)
-    stand_ins = _symbols(work / "stubs.o", defined=True)
+    stand_ins = [
+        symbol for name in ("stubs.o", "speeds.o") for symbol in _symbols(work / name, defined=True)
+    ]
     kernel = []
     missing: list[str] = []
     for tree, directory in zip(pair, built, strict=True):
-        one = _kernel_half(tree, directory, work)
+        one = _kernel_half(tree, directory, work, slowed and tree.variant == "patched")
         kernel.append(one)
         missing += _symbols(one, defined=False)
 
@@ -194,24 +210,36 @@ def _link(pair: tuple[Tree, Tree], built: list[Path], work: Path) -> None:
     (work / "sites").write_text("".join(f"{variant} {site:x}\n" for variant, site in sites))
 
 
-def _kernel_half(tree: Tree, directory: Path, work: Path) -> Path:
+def _kernel_half(tree: Tree, directory: Path, work: Path, slowed: bool) -> Path:
     """Return one object with all kernel code of a tree, its symbols and tables renamed."""
     scratch = work / tree.variant
     scratch.mkdir()
-    glue = build.compile_glue(
-        tree, directory, [NATIVE / name for name in _GLUE[tree.variant]], scratch
-    )
+    sources = [NATIVE / name for name in _GLUE[tree.variant]]
+    if slowed:
+        sources += _slowed_sources(tree, work)
+    glue = build.compile_glue(tree, directory, sources, scratch)
     whole, renamed = scratch / "whole.o", scratch / "renamed.o"
-    objects = [*glue, *(directory / name for name in tree.objects)]
+    replaced = {one.name for one in glue}
+    kept = [directory / name for name in tree.objects if Path(name).name not in replaced]
+    objects = [*glue, *kept]
     run(["ld", "-r", "-o", whole, *objects], what=f"joining the {tree.variant} objects")
     argv: list[str | Path] = ["objcopy", "--strip-debug", f"--prefix-symbols={tree.variant}_"]
     for section in (".discard*", ".export_symbol", ".modinfo", ".note.gnu.property"):
         argv += ["-R", section]
     for section, short in _TABLES.items():
-        flags = "alloc,load,readonly,data,contents"
+        # What turns a message on stands in its table.
+        flags = "alloc,load,data,contents" + (",readonly" if short != "dyndbg" else "")
         argv += ["--rename-section", f"{section}={tree.variant}_{short},{flags}"]
     run([*argv, whole, renamed], what=f"renaming the {tree.variant} symbols")
     return renamed
+
+
+def _slowed_sources(tree: Tree, work: Path) -> list[Path]:
+    """Return mm/memmap_template.c with native/slowed.h before it, and what it includes."""
+    engine = work / "memmap_template.c"
+    headers = sorted((tree.path / "mm").glob("memmap_*.h"))
+    engine.write_text(f'#include "slowed.h"\n{(tree.path / "mm" / engine.name).read_text()}')
+    return [engine, NATIVE / "slowed.h", *headers]
 
 
 def _symbols(file: Path, *, defined: bool) -> list[str]:

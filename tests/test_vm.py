@@ -248,7 +248,7 @@ def test_the_devices_work_as_memory(tmp_path: Path) -> None:
     for name in SCENARIOS:
         rows = {row["variant"]: row for row in written["rows"] if row["workload"] == name}
         firsts = [variant for variant, row in rows.items() if row["first_bind_ms"]]
-        assert firsts == ([] if name == "private" else ["base", "fill"])
+        assert firsts == ([] if name == "private" else ["base", "auto"])
     passed = {
         (check["scenario"], check["name"])
         for check in written["checks"]

@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import shutil
 import sys
 from collections.abc import Callable
@@ -83,7 +84,12 @@ def test_an_active_tracepoint_takes_the_slow_path(run: Runner, debug: dict[str, 
 def test_the_message_names_the_mode(run: Runner, debug: dict[str, Kernel]) -> None:
     for record in run(debug["patched"], "messages"):
         assert record["message"].startswith("memmap_init_zone_device initialised ")
-        assert record["message"].endswith(f"us ({record['mode']})")
+        how = re.fullmatch(r".* pages in \d+us \((.*)\)", record["message"])
+        assert how
+        if record["mode"] == "auto":
+            assert re.fullmatch(r"auto: (template|fill)(, \d+\.\d\dx)?", how[1])
+        else:
+            assert how[1] == record["mode"]
 
 
 def test_a_thousand_binds_leak_nothing(run: Runner, debug: dict[str, Kernel]) -> None:

@@ -14,6 +14,7 @@
  */
 #include <linux/init.h>
 #include <linux/kernel.h>
+#include <linux/ktime.h>
 #include <linux/mm.h>
 #include <linux/moduleparam.h>
 #include <linux/page_ref.h>
@@ -21,18 +22,23 @@
 
 #include "memmap_template.h"
 
+#define CREATE_TRACE_POINTS
+#include <trace/events/memmap_init.h>
+
 static const char * const memmap_init_mode_names[] = {
 	[MEMMAP_INIT_SLOW]	= "slow",
 	[MEMMAP_INIT_TEMPLATE]	= "template",
 	[MEMMAP_INIT_STREAMING]	= "streaming",
 	[MEMMAP_INIT_FILL]	= "fill",
+	[MEMMAP_INIT_AUTO]	= "auto",
 };
 
-static enum memmap_init_mode memmap_init_mode = MEMMAP_INIT_FILL;
+static enum memmap_init_mode memmap_init_mode = MEMMAP_INIT_AUTO;
 
 /**
  * memmap_init_mode_set - choose the mode for the ranges to come
- * @name: slow, template, streaming or fill; a newline at the end is ignored
+ * @name: slow, template, streaming, fill or auto; a newline at the end is
+ *	ignored
  *
  * Return: 0, or -EINVAL if no mode has that name.
  */
@@ -75,19 +81,83 @@ static const struct kernel_param_ops memmap_init_param_ops = {
 
 __core_param_cb(memmap_init, &memmap_init_param_ops, NULL, 0644);
 
+/* How the chunk that comes next in the race is written. */
+static void memmap_template_next_chunk(struct memmap_template *t)
+{
+	t->mode = t->race.lane == MEMMAP_RACE_STREAMED ? MEMMAP_INIT_FILL :
+							 MEMMAP_INIT_TEMPLATE;
+	t->chunk_left = MEMMAP_RACE_CHUNK / sizeof(struct page);
+}
+
 /**
  * memmap_template_begin - choose how a range is going to be initialised
  * @t: the template that will be used for it
+ * @nr_pages: how many struct pages will be written
  *
- * Sets the mode. A copied page raises no event: while the page_ref_set
- * tracepoint is active the mode is MEMMAP_INIT_SLOW, so that the trace shows
- * every page.
+ * Sets the mode. MEMMAP_INIT_AUTO becomes one of the others: of a large range
+ * the first pages are a race that decides which. A copied page raises no event:
+ * while the page_ref_set tracepoint is active the mode is MEMMAP_INIT_SLOW, so
+ * that the trace shows every page.
  */
-void memmap_template_begin(struct memmap_template *t)
+void memmap_template_begin(struct memmap_template *t, unsigned long nr_pages)
 {
 	t->mode = READ_ONCE(memmap_init_mode);
 	if (page_ref_tracepoint_active(page_ref_set))
 		t->mode = MEMMAP_INIT_SLOW;
+	t->chosen = t->mode == MEMMAP_INIT_AUTO;
+	t->race.over = true;
+	t->race.ratio = 0;
+	if (!t->chosen)
+		return;
+
+	t->mode = MEMMAP_INIT_TEMPLATE;
+	if (nr_pages >= MEMMAP_RACE_MIN / sizeof(struct page)) {
+		memmap_race_start(&t->race);
+		memmap_template_next_chunk(t);
+	}
+}
+
+/* If the race is still open the cached lane has won the last heat. */
+static const char *memmap_template_mode_name(const struct memmap_template *t)
+{
+	return memmap_init_mode_name(t->race.over ? t->mode :
+						    MEMMAP_INIT_TEMPLATE);
+}
+
+/**
+ * memmap_template_how - say in which mode a range was initialised
+ * @t: its template
+ * @buf: MEMMAP_TEMPLATE_HOW bytes for it
+ *
+ * Return: @buf, with the mode. If it was chosen here that is said as well, and
+ * by which ratio a race was won.
+ */
+const char *memmap_template_how(const struct memmap_template *t, char *buf)
+{
+	const char *name = memmap_template_mode_name(t);
+
+	if (t->race.ratio)
+		scnprintf(buf, MEMMAP_TEMPLATE_HOW, "auto: %s, %u.%02ux", name,
+			  t->race.ratio / 100, t->race.ratio % 100);
+	else
+		scnprintf(buf, MEMMAP_TEMPLATE_HOW, "%s%s",
+			  t->chosen ? "auto: " : "", name);
+	return buf;
+}
+
+/**
+ * memmap_template_end - tell those who trace that a range is initialised
+ * @t: its template
+ * @pfn: its first PFN
+ * @nr_pages: its length
+ * @us: microseconds that it took
+ */
+void memmap_template_end(const struct memmap_template *t, unsigned long pfn,
+			 unsigned long nr_pages, s64 us)
+{
+	trace_memmap_init_zone_device(pfn, nr_pages, us,
+				      memmap_template_mode_name(t),
+				      t->chosen, t->race.ratio);
 }
 
 static void memmap_template_advance(struct memmap_template *t)
@@ -147,12 +217,42 @@ static void memmap_template_write(struct memmap_template *t, struct page *page,
 		}
 		break;
 	default:
+		if (!t->has_step) {
+			memfill_cached(page, t->image.words, sizeof(*page),
+				       nr_pages);
+			break;
+		}
 		for (; page < end; page++) {
 			memcpy(page, t->image.words, sizeof(*page));
-			if (t->has_step)
-				memmap_template_advance(t);
+			memmap_template_advance(t);
 		}
 	}
+}
+
+/* The same, chunk by chunk as long as it is open which mode is faster. */
+static void memmap_template_write_timed(struct memmap_template *t,
+					struct page *page,
+					unsigned long nr_pages)
+{
+	while (!t->race.over && nr_pages) {
+		unsigned long nr = min(nr_pages, t->chunk_left);
+
+		if (t->chunk_left == MEMMAP_RACE_CHUNK / sizeof(*page))
+			t->chunk_start = ktime_get();
+		memmap_template_write(t, page, nr);
+		page += nr;
+		nr_pages -= nr;
+		t->chunk_left -= nr;
+		if (t->chunk_left)
+			break;
+
+		/* Streamed stores are not done before they are drained. */
+		if (t->mode == MEMMAP_INIT_FILL)
+			memmap_template_drain(t);
+		memmap_race_lap(&t->race, ktime_get() - t->chunk_start);
+		memmap_template_next_chunk(t);
+	}
+	memmap_template_write(t, page, nr_pages);
 }
 
 /**
@@ -180,7 +280,7 @@ void memmap_template_repeat(struct memmap_template *t, struct page *page,
 		unsigned long next = min(end_pfn, ALIGN(pfn + 1, PAGES_PER_SECTION));
 
 		set_page_section_from_pfn(&t->image.page, pfn);
-		memmap_template_write(t, page, next - pfn);
+		memmap_template_write_timed(t, page, next - pfn);
 		page += next - pfn;
 		pfn = next;
 		if (IS_ALIGNED(pfn, PAGES_PER_SECTION))

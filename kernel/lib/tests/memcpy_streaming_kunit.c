@@ -50,12 +50,15 @@ struct streaming_buffers {
  * @size: the size
  * @copy: memcpy_streaming()
  * @fill: memfill_streaming()
+ * @fill_cached: memfill_cached()
  */
 struct streaming_size {
 	const char *name;
 	size_t size;
 	void (*copy)(void *dst, const void *src, size_t size);
 	void (*fill)(void *dst, const void *image, size_t size, size_t nr);
+	void (*fill_cached)(void *dst, const void *image, size_t size,
+			    size_t nr);
 };
 
 /**
@@ -84,6 +87,15 @@ static noinline void streaming_fill_##n(void *dst, const void *image,	\
 					size_t size, size_t nr)		\
 {									\
 	memfill_streaming(dst, image, n, nr);				\
+}									\
+static_assert(true)
+
+#define DEFINE_FILL_CACHED(n)						\
+static noinline void streaming_fill_cached_##n(void *dst,		\
+					       const void *image,	\
+					       size_t size, size_t nr)	\
+{									\
+	memfill_cached(dst, image, n, nr);				\
 }									\
 static_assert(true)
 
@@ -126,6 +138,21 @@ DEFINE_FILL(7);
 DEFINE_FILL(63);
 DEFINE_FILL(65);
 
+DEFINE_FILL_CACHED(56);
+DEFINE_FILL_CACHED(64);
+DEFINE_FILL_CACHED(72);
+DEFINE_FILL_CACHED(80);
+DEFINE_FILL_CACHED(88);
+DEFINE_FILL_CACHED(96);
+DEFINE_FILL_CACHED(8);
+DEFINE_FILL_CACHED(16);
+DEFINE_FILL_CACHED(48);
+DEFINE_FILL_CACHED(1);
+DEFINE_FILL_CACHED(4);
+DEFINE_FILL_CACHED(7);
+DEFINE_FILL_CACHED(63);
+DEFINE_FILL_CACHED(65);
+
 DEFINE_FILL_STEP(56);
 DEFINE_FILL_STEP(64);
 DEFINE_FILL_STEP(72);
@@ -149,6 +176,13 @@ static noinline void streaming_fill_any(void *dst, const void *image,
 	memfill_streaming(dst, image, size, nr);
 }
 
+static noinline void streaming_fill_cached_any(void *dst, const void *image,
+					       size_t size, size_t nr)
+{
+	OPTIMIZER_HIDE_VAR(size);
+	memfill_cached(dst, image, size, nr);
+}
+
 static noinline void streaming_fill_step_any(void *dst, u64 *image,
 					     const u64 *step, size_t size,
 					     size_t nr)
@@ -158,10 +192,12 @@ static noinline void streaming_fill_step_any(void *dst, u64 *image,
 }
 
 #define CONSTANT(n) \
-	{ #n " constant", n, streaming_copy_##n, streaming_fill_##n }
+	{ #n " constant", n, streaming_copy_##n, streaming_fill_##n,	\
+	  streaming_fill_cached_##n }
 
 #define RUN_TIME(n) \
-	{ #n " run-time", n, streaming_copy_any, streaming_fill_any }
+	{ #n " run-time", n, streaming_copy_any, streaming_fill_any,	\
+	  streaming_fill_cached_any }
 
 static const struct streaming_size streaming_sizes[] = {
 	/* What struct page can be in size. */
@@ -305,6 +341,12 @@ static void streaming_fill_check(struct kunit *test,
 	s->fill(b->dst + at, b->src, s->size, nr);
 	memcpy_streaming_drain();
 	streaming_check(test, b, "fill", s->size, nr, at, len);
+
+	streaming_prepare(b, at, len);
+	for (i = 0; i < len; i++)
+		b->expected[at + i] = b->src_kept[i % s->size];
+	s->fill_cached(b->dst + at, b->src, s->size, nr);
+	streaming_check(test, b, "cached fill", s->size, nr, at, len);
 }
 
 static void streaming_fill_test(struct kunit *test)

@@ -164,6 +164,7 @@ static void template_init(struct kunit *test, struct memmap_template *t)
 
 	memset(t, 0xa5, sizeof(*t));
 	t->mode = *mode;
+	t->race.over = true;
 }
 
 /* Runs of all lengths, wherever they can lie about the start of a section. */
@@ -222,12 +223,13 @@ static void template_reuse_test(struct kunit *test)
 			       512 - 4, kinds[i]);
 }
 
+/* The mode that is set, or MEMMAP_INIT_SLOW if it is hidden. */
 static enum memmap_init_mode template_begin_mode(void)
 {
 	struct memmap_template t;
 
-	memmap_template_begin(&t);
-	return t.mode;
+	memmap_template_begin(&t, TEMPLATE_MAX_NR);
+	return t.chosen ? MEMMAP_INIT_AUTO : t.mode;
 }
 
 static void template_mode_restore(void *name)
@@ -257,6 +259,7 @@ static const struct {
 	{ "template",	MEMMAP_INIT_TEMPLATE },
 	{ "streaming",	MEMMAP_INIT_STREAMING },
 	{ "fill",	MEMMAP_INIT_FILL },
+	{ "auto",	MEMMAP_INIT_AUTO },
 };
 
 static void template_mode_set_test(struct kunit *test)
@@ -312,7 +315,7 @@ static void template_mode_round_trip_test(struct kunit *test)
 	enum memmap_init_mode mode;
 
 	template_mode_save(test);
-	for (mode = MEMMAP_INIT_SLOW; mode <= MEMMAP_INIT_FILL; mode++) {
+	for (mode = MEMMAP_INIT_SLOW; mode <= MEMMAP_INIT_AUTO; mode++) {
 		KUNIT_EXPECT_EQ(test, 0,
 				memmap_init_mode_set(memmap_init_mode_name(mode)));
 		KUNIT_EXPECT_EQ(test, template_begin_mode(), mode);
@@ -348,7 +351,7 @@ static void template_tracepoint_test(struct kunit *test)
 	}
 
 	kunit_release_action(test, template_unregister, NULL);
-	KUNIT_EXPECT_EQ(test, template_begin_mode(), MEMMAP_INIT_FILL);
+	KUNIT_EXPECT_EQ(test, template_begin_mode(), MEMMAP_INIT_AUTO);
 }
 #else
 static void template_tracepoint_test(struct kunit *test)
@@ -356,6 +359,111 @@ static void template_tracepoint_test(struct kunit *test)
 	kunit_skip(test, "no page_ref_set tracepoint without DEBUG_PAGE_REF");
 }
 #endif
+
+/* Nanoseconds of a chunk in a made-up machine. */
+struct template_machine {
+	const char *name;
+	u64 hidden;		/* cached, until the cache is full */
+	u64 cached;		/* cached, after that */
+	u64 streamed;
+	unsigned int cache;	/* chunks that the cache holds */
+	enum memmap_race_lane winner;
+};
+
+static const struct template_machine template_machines[] = {
+	{ "streaming is faster", 13000, 13000, 10000, 0, MEMMAP_RACE_STREAMED },
+	{ "streaming is far faster", 80000, 80000, 10000, 0, MEMMAP_RACE_STREAMED },
+	{ "streaming is slow", 13000, 13000, 20000, 0, MEMMAP_RACE_CACHED },
+	{ "streaming is very slow", 10000, 10000, 800000, 0, MEMMAP_RACE_CACHED },
+	{ "a tie", 10000, 10000, 10000, 0, MEMMAP_RACE_STREAMED },
+	{ "a lead within the margin", 10000, 10000, 10100, 0, MEMMAP_RACE_STREAMED },
+	{ "a lead beyond the margin", 10000, 10000, 10200, 0, MEMMAP_RACE_CACHED },
+	{ "a small cache hides it", 5000, 13000, 10000, 5, MEMMAP_RACE_STREAMED },
+	{ "a cache hides it", 5000, 13000, 10000, 128, MEMMAP_RACE_STREAMED },
+	{ "a huge cache hides it", 9000, 11000, 10000, 2000, MEMMAP_RACE_STREAMED },
+	{ "a cache hides a part", 5000, 9000, 10000, 128, MEMMAP_RACE_CACHED },
+	{ "a clock that stands", 0, 0, 0, 0, MEMMAP_RACE_STREAMED },
+};
+
+static void template_machine_desc(const struct template_machine *m, char *desc)
+{
+	strscpy(desc, m->name, KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(template_machine, template_machines, template_machine_desc);
+
+/* Run a race to its end; a chunk in which @late is a multiple takes longer. */
+static void template_run_race(struct kunit *test, struct memmap_race *race,
+			      unsigned int late)
+{
+	const struct template_machine *m = test->param_value;
+	unsigned int written[MEMMAP_RACE_LANES] = { };
+	unsigned int i;
+
+	memmap_race_start(race);
+	for (i = 1; !race->over; i++) {
+		u64 ns = race->lane == MEMMAP_RACE_STREAMED ? m->streamed :
+			 written[MEMMAP_RACE_CACHED] < m->cache ? m->hidden :
+								  m->cached;
+
+		written[race->lane]++;
+		memmap_race_lap(race, i % late ? ns : ns + 4000000);
+		KUNIT_ASSERT_LE(test, race->laps,
+				2 * MEMMAP_RACE_LENGTH / MEMMAP_RACE_CHUNK);
+	}
+	KUNIT_EXPECT_EQ(test, race->lane, m->winner);
+
+	/* What the loser was given, the cached lane's time in the cache aside. */
+	if (race->lane == MEMMAP_RACE_CACHED)
+		KUNIT_EXPECT_LE(test, written[MEMMAP_RACE_STREAMED],
+				MEMMAP_RACE_ROUNDS);
+	else
+		KUNIT_EXPECT_LE(test, written[MEMMAP_RACE_CACHED],
+				m->cache + 4 * MEMMAP_RACE_ROUNDS);
+}
+
+static void template_race_test(struct kunit *test)
+{
+	const struct template_machine *m = test->param_value;
+	struct memmap_race race;
+	u64 ratio;
+
+	template_run_race(test, &race, UINT_MAX);
+	if (!m->streamed)
+		return;
+	/* Of the last heat, in which the cache has an interest as long as it hides. */
+	ratio = race.lane == MEMMAP_RACE_STREAMED ?
+		m->cached * 100 / m->streamed : m->streamed * 100 / m->hidden;
+	KUNIT_EXPECT_EQ(test, race.ratio, ratio);
+}
+
+/* An interrupt, or a host that takes the CPU away, must not decide. */
+static void template_race_noise_test(struct kunit *test)
+{
+	struct memmap_race race;
+	unsigned int late;
+
+	for (late = 2; late < 8; late++)
+		template_run_race(test, &race, late);
+}
+
+/* The loser's share is bounded even if the speed changes after each heat. */
+static void template_race_restless_test(struct kunit *test)
+{
+	unsigned int streamed = 0;
+	struct memmap_race race;
+
+	memmap_race_start(&race);
+	while (!race.over) {
+		streamed += race.lane == MEMMAP_RACE_STREAMED;
+		KUNIT_ASSERT_LE(test, streamed,
+				MEMMAP_RACE_HEATS * MEMMAP_RACE_ROUNDS);
+		memmap_race_lap(&race, race.lane == MEMMAP_RACE_STREAMED ? 15000 :
+				       race.heat ? 10000 : 20000);
+	}
+	KUNIT_EXPECT_EQ(test, race.lane, MEMMAP_RACE_CACHED);
+	KUNIT_EXPECT_EQ(test, streamed, MEMMAP_RACE_HEATS * MEMMAP_RACE_ROUNDS);
+}
 
 KUNIT_DEFINE_ACTION_WRAPPER(template_vfree, vfree, const void *);
 
@@ -383,6 +491,9 @@ static struct kunit_case template_test_cases[] = {
 	KUNIT_CASE_PARAM(template_run_test, template_mode_gen_params),
 	KUNIT_CASE_PARAM(template_sections_test, template_mode_gen_params),
 	KUNIT_CASE_PARAM(template_reuse_test, template_mode_gen_params),
+	KUNIT_CASE_PARAM(template_race_test, template_machine_gen_params),
+	KUNIT_CASE_PARAM(template_race_noise_test, template_machine_gen_params),
+	KUNIT_CASE(template_race_restless_test),
 	KUNIT_CASE(template_mode_set_test),
 	KUNIT_CASE(template_mode_refuse_test),
 	KUNIT_CASE(template_mode_round_trip_test),
