@@ -8,7 +8,18 @@ from dataclasses import asdict
 from rich.console import Console
 from rich.table import Table
 
-from pagemint import build, cache, folio, native, report, result, returns, series, source
+from pagemint import (
+    build,
+    cache,
+    folio,
+    native,
+    report,
+    result,
+    returns,
+    series,
+    slowed,
+    source,
+)
 from pagemint.errors import Failure
 from pagemint.measure import (
     FIRST_PFN,
@@ -65,6 +76,7 @@ def main(args: argparse.Namespace) -> int:
     limits: list[Limit] = []
     copies: list[folio.FolioRow] = []
     copy_loops: list[folio.Loop] = []
+    slow_rows: list[slowed.SlowedRow] = []
     copy_limit = None
     huge = 0
     with native.Host(program) as host:
@@ -84,6 +96,16 @@ def main(args: argparse.Namespace) -> int:
                 folio.prepare(host)
             with bar("timing copies of folios", folio.rounds(args.runs)) as done:
                 copies, copy_loops, copy_limit = folio.measure(host, machine, args.runs, done)
+    if workloads:
+        with native.Host(native.link(pair, build.DEBIAN, slowed=True)) as host:
+            size = max(sizes)
+            _touch(host, size)
+            # Where mainline is at its best.
+            host.patch(returns.PLAIN)
+            with bar("timing auto, with stores slowed", slowed.rounds(args.runs)) as done:
+                slow_rows = slowed.measure_slowed(
+                    host, returns.PLAIN, size, workloads, args.runs, done
+                )
 
     body = {
         "host": {**result.host(), "huge_bytes": huge},
@@ -101,8 +123,14 @@ def main(args: argparse.Namespace) -> int:
             "copy_loops": [asdict(loop) for loop in copy_loops],
         },
         "rows": [asdict(row) for row in (*rows, *copies)],
+        # Not among the rows: what was slowed on purpose is compared with nothing else.
+        "slowed": [asdict(row) for row in slow_rows],
     }
     _print_tables(rows, limits, machine, console)
+    if slow_rows:
+        same = (returns.PLAIN, max(sizes))
+        plain = [row for row in rows if (row.returns, row.device_bytes) == same]
+        console.print(slowed.table([*plain, *slow_rows]))
     if copies:
         console.print(folio.table(copies, copy_loops))
     result.write(args.json, body)

@@ -94,8 +94,9 @@ def measure(
     workloads: Sequence[Workload],
     runs: int,
     done: Callable[[float], None],
+    modes: Sequence[str] = MODES,
 ) -> tuple[list[NativeRow], Limit]:
-    """Time every variant of the workloads, and the fill limit, in rounds.
+    """Time base and modes on the workloads, and the fill limit, in rounds.
 
     Args:
         host: its map is at least that of the device.
@@ -104,11 +105,12 @@ def measure(
         workloads: which ones.
         runs: how many rounds count; one more comes first and does not.
         done: is told of each round.
+        modes: which ones.
     """
     loops = host.ask("limits").split()
     whole = device // PAGE
     takes: dict[tuple[str, str], list[float]] = {}
-    tasks = [(one.name, variant) for one in workloads for variant in ("base", *MODES)]
+    tasks = [(one.name, variant) for one in workloads for variant in ("base", *modes)]
     tasks += [("limit", loop) for loop in loops]
     order = random.Random(SEED)
     for number in range(runs + 1):
@@ -130,7 +132,7 @@ def measure(
     rows: list[NativeRow] = []
     for one in workloads:
         pages = one.pages(device)
-        for variant in ("base", *MODES):
+        for variant in ("base", *modes):
             mine = takes[one.name, variant]
             median = statistics.median(mine)
             rows.append(
