@@ -175,7 +175,7 @@ static void read_lines(const char *p, size_t bytes)
 void do_loop(const char *args)
 {
 	struct native_copy c;
-	unsigned long at;
+	unsigned long to, from;
 	char name[24];
 	int read, n;
 	int64_t start;
@@ -189,10 +189,11 @@ void do_loop(const char *args)
 			continue;
 		start = host_now();
 		for (unsigned long i = 0; i < c.nr; i++) {
-			at = native_shuffled(i, c.nr) << c.order;
-			l->copy(memory_at(c.to + at), memory_at(c.from + at), PAGE << c.order);
+			to = c.to + (native_target(i, c.nr) << c.order);
+			from = c.from + (native_source(i, c.nr) << c.order);
+			l->copy(memory_at(to), memory_at(from), PAGE << c.order);
 			if (read)
-				read_lines(memory_at(c.to + at), PAGE << c.order);
+				read_lines(memory_at(to), PAGE << c.order);
 		}
 		printf("%ld\n", (long)(host_now() - start));
 		return;

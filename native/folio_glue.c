@@ -42,13 +42,12 @@ void native_skew(unsigned long bytes)
 int native_copy_folios(const struct native_copy *c)
 {
 	struct folio *to, *from;
-	unsigned long i, at;
+	unsigned long i;
 	int err;
 
 	for (i = 0; i < c->nr; i++) {
-		at = native_shuffled(i, c->nr) << c->order;
-		to = page_folio(pfn_to_page(c->to + at));
-		from = page_folio(pfn_to_page(c->from + at));
+		to = pfn_folio(c->to + (native_target(i, c->nr) << c->order));
+		from = pfn_folio(c->from + (native_source(i, c->nr) << c->order));
 		if (c->mc) {
 			err = folio_mc_copy(to, from);
 			if (err)

@@ -38,10 +38,18 @@ struct native_copy {
 	unsigned int mc;		/* folio_mc_copy(), else folio_copy() */
 };
 
-/* The @i-th of @nr: a step through all of them, if @nr is a power of two. */
-static inline unsigned long native_shuffled(unsigned long i, unsigned long nr)
+/*
+ * Which folio comes i-th of nr, and where it goes: in an order that no prefetcher guesses, and at
+ * many distances, since memory is slower at some. nr is a power of two.
+ */
+static inline unsigned long native_source(unsigned long i, unsigned long nr)
 {
 	return i * 13 % nr;
+}
+
+static inline unsigned long native_target(unsigned long i, unsigned long nr)
+{
+	return (i * 7 + 5) % nr;
 }
 
 /* The CPU whose code is to run: what copies differ by. */

@@ -25,6 +25,13 @@ _OBJECTS = (  # of either tree
     "arch/x86/lib/memcpy_64.o",
     "arch/x86/lib/retpoline.o",
 )
+_PATCHED_OBJECTS = (  # of the patched tree, besides
+    "mm/memmap_race.o",
+    "mm/memmap_template.o",
+    "arch/x86/lib/copy_pages.o",
+    "arch/x86/lib/copy_pages_64.o",
+    "arch/x86/lib/usercopy_64.o",
+)
 _ENVIRONMENT = ("PATH", "HOME", "TMPDIR", "LANG")  # what a kernel build gets to see
 _BUILD_ROOM = 300_000_000  # bytes: a build directory with a few objects
 
@@ -92,7 +99,7 @@ def trees(found: Source) -> tuple[Tree, Tree]:
             series.patch(work / "linux", found.line)
 
     patched_key = cache.digest(key, series.KERNEL)
-    objects = (*_OBJECTS, "mm/memmap_race.o", "mm/memmap_template.o", "arch/x86/lib/usercopy_64.o")
+    objects = (*_OBJECTS, *_PATCHED_OBJECTS)
     patched = cache.entry("trees", patched_key, make) / "linux"
     return base, Tree("patched", patched, patched_key, found.line, objects)
 

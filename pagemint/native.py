@@ -219,11 +219,17 @@ def _kernel_half(tree: Tree, directory: Path, work: Path, slowed: bool) -> Path:
         sources += _slowed_sources(tree, work)
     glue = build.compile_glue(tree, directory, sources, scratch)
     whole, renamed = scratch / "whole.o", scratch / "renamed.o"
+    argv: list[str | Path]
     replaced = {one.name for one in glue}
     kept = [directory / name for name in tree.objects if Path(name).name not in replaced]
     objects = [*glue, *kept]
-    run(["ld", "-r", "-o", whole, *objects], what=f"joining the {tree.variant} objects")
-    argv: list[str | Path] = ["objcopy", "--strip-debug", f"--prefix-symbols={tree.variant}_"]
+    # What both trees have is to lie alike in the lines of the cache, or its speed differs.
+    aligned = [scratch / f"{number}.o" for number in range(len(objects))]
+    for one, copy in zip(objects, aligned, strict=True):
+        argv = ["objcopy", "--set-section-alignment", ".text=64", one, copy]
+        run(argv, what=f"aligning {one.name}")
+    run(["ld", "-r", "-o", whole, *aligned], what=f"joining the {tree.variant} objects")
+    argv = ["objcopy", "--strip-debug", f"--prefix-symbols={tree.variant}_"]
     for section in (".discard*", ".export_symbol", ".modinfo", ".note.gnu.property"):
         argv += ["-R", section]
     for section, short in _TABLES.items():

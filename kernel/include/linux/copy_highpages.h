@@ -5,6 +5,7 @@
 #include <linux/errno.h>
 #include <linux/highmem.h>
 #include <linux/kmsan.h>
+#include <linux/math.h>
 #include <linux/sizes.h>
 
 /*
@@ -65,13 +66,10 @@ static inline int copy_mc_highpages(struct page *to, struct page *from, unsigned
 {
 	unsigned int i = 0;
 
-#if defined(COPY_HIGHPAGES_BULK) && defined(copy_mc_in_bulk)
-	const unsigned long size = npages * PAGE_SIZE;
-	unsigned long left = size;
+#if defined(COPY_HIGHPAGES_BULK) && defined(copy_mc_pages)
+	unsigned long left = copy_mc_pages(page_address(to), page_address(from), npages);
 
-	if (copy_mc_in_bulk())
-		left = copy_mc_to_kernel(page_address(to), page_address(from), size);
-	for (; i < (size - left) / PAGE_SIZE; i++)
+	for (; i < npages - DIV_ROUND_UP(left, PAGE_SIZE); i++)
 		kmsan_copy_page_meta(to + i, from + i);
 #endif
 	for (; i < npages; i++)
