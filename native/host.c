@@ -16,9 +16,13 @@
  *   poison BYTE FIRST_PFN PAGES
  *                            fills a part of the map. Answers ok.
  *   mode NAME                memmap_init=NAME in the patched one. Answers ok.
+ *   threads NR               has the patched one share its work out among NR
+ *                            threads, as on a machine with as many CPUs.
+ *                            Answers ok.
  *   init VARIANT START NR TYPE ORDER ALTMAP RESERVE FREE NID EARLY
- *                            memmap_init_zone_device(). Answers nanoseconds
- *                            and the number of page_ref_set events.
+ *                            memmap_init_zone_device(). Answers nanoseconds,
+ *                            the number of page_ref_set events, and of
+ *                            threads.
  *   said                     the last pr_debug(). Answers that.
  *   speeds CLOCK HIDDEN CACHE_PAGES CACHED STREAMED EVERY LATE SEED
  *                            of a host that was linked slowed, from now on:
@@ -31,7 +35,8 @@
  *   blocks                   the pageblocks set up by the last init, as
  *                            pfn:migratetype:isolate.
  *   limits                   the fill loops that this CPU has.
- *   limit NAME PAGES         runs one over the map. Answers nanoseconds.
+ *   limit NAME PAGES NR      runs one over the map, in NR threads. Answers
+ *                            nanoseconds.
  *   streaming                tests the streaming stores. Answers the checks made.
  *   memory FIRST_PFN PAGES FD SKEW
  *                            what the pages hold, as map has it, each SKEW
@@ -331,10 +336,11 @@ static void do_init(const char *args)
 	}
 	block_log.nr = 0;
 	*v->events = 0;
+	work_queued = 0;
 	start = host_now();
 	v->init(&c);
 	end = host_now();
-	printf("%ld %lu\n", (long)(end - start), *v->events);
+	printf("%ld %lu %lu\n", (long)(end - start), *v->events, work_queued + 1);
 }
 
 static void do_blocks(const char *args)
@@ -366,18 +372,21 @@ static void do_limits(const char *args)
 static void do_limit(const char *args)
 {
 	unsigned long pages;
+	unsigned int threads;
 	char name[16];
 	int64_t start;
 
-	if (sscanf(args, "%15s %lu", name, &pages) != 2 || pages > window.pages) {
+	if (sscanf(args, "%15s %lu %u", name, &pages, &threads) != 3 ||
+	    pages > window.pages || !threads || threads > NATIVE_MAX_THREADS) {
 		printf("error usage\n");
 		return;
 	}
 	for (const struct limit *l = limits; l->name; l++) {
 		if (strcmp(l->name, name))
 			continue;
+		host_threads(threads);
 		start = host_now();
-		l->fill(window.base, pages * host_page_size);
+		host_fill(l->fill, window.base, pages * host_page_size, threads);
 		printf("%ld\n", (long)(host_now() - start));
 		return;
 	}
@@ -404,6 +413,19 @@ static void do_said(const char *args)
 	printf("%.*s\n", (int)strcspn(debug_message, "\n"), debug_message);
 }
 
+static void do_threads(const char *args)
+{
+	unsigned int threads;
+
+	if (sscanf(args, "%u", &threads) != 1 || !threads || threads > NATIVE_MAX_THREADS) {
+		printf("error usage\n");
+		return;
+	}
+	host_threads(threads);
+	find_variant("patched")->threads(threads);
+	printf("ok\n");
+}
+
 static const struct command {
 	const char *name;
 	void (*run)(const char *args);
@@ -412,6 +434,7 @@ static const struct command {
 	{ "map", do_map },
 	{ "poison", do_poison },
 	{ "mode", do_mode },
+	{ "threads", do_threads },
 	{ "init", do_init },
 	{ "said", do_said },
 	{ "speeds", do_speeds },

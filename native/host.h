@@ -41,6 +41,7 @@ struct variant {
 	void (*patch)(const struct native_tables *t);
 	void (*init)(const struct native_case *c);
 	int (*mode_set)(const char *name);	/* none in an unpatched tree */
+	void (*threads)(unsigned int threads);	/* nor this */
 	unsigned long (*page_size)(void);
 	unsigned long *events;
 	void (*skew)(unsigned long bytes);
@@ -72,6 +73,16 @@ struct limit {
 };
 
 extern const struct limit limits[];
+
+/* Pieces of work that were queued for other threads so far. */
+extern unsigned long work_queued;
+
+/* Have as many threads as that, with the calling one. */
+void host_threads(unsigned int threads);
+
+/* Fills memory with one of those loops, in so many threads. */
+void host_fill(void (*fill)(void *dst, size_t bytes), void *dst, size_t bytes,
+	       unsigned int threads);
 
 /* A plain loop that copies memory. */
 struct copy_loop {

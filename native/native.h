@@ -16,6 +16,8 @@
 /* Symbols without a stand-in: each a page that cannot be touched. */
 #define NATIVE_TRAPS		0x60000000UL
 #define NATIVE_TRAP_SIZE	4096UL
+/* Threads that initialise a memory map, at most. */
+#define NATIVE_MAX_THREADS	64
 
 /* One call of memmap_init_zone_device(). */
 struct native_case {

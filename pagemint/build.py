@@ -28,6 +28,8 @@ _OBJECTS = (  # of either tree
 _PATCHED_OBJECTS = (  # of the patched tree, besides
     "mm/memmap_race.o",
     "mm/memmap_template.o",
+    "mm/memmap_threads.o",
+    "kernel/padata.o",
     "arch/x86/lib/copy_pages.o",
     "arch/x86/lib/copy_pages_64.o",
     "arch/x86/lib/usercopy_64.o",

@@ -24,6 +24,9 @@ FIRST_PFN = 1 << 20
 MODES = ("slow", "template", "streaming", "fill", "auto")
 """What memmap_init= takes."""
 
+MOST_THREADS = 64
+"""That the host can be asked for."""
+
 
 @dataclass(frozen=True)
 class Workload:
@@ -118,7 +121,7 @@ def measure(
         order.shuffle(tasks)
         for name, variant in tasks:
             if name == "limit":
-                taken = int(host.ask("limit", variant, whole))
+                taken = int(host.ask("limit", variant, whole, 1))
             else:
                 taken = run_once(host, WORKLOADS[name], variant, device)
             if number:

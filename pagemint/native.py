@@ -18,16 +18,21 @@ NATIVE = Path(__file__).resolve().parent.parent / "native"
 """The host's own C."""
 
 _COMMON_GLUE = ("glue.c", "folio_glue.c", "patch.c", "native.h")
-_GLUE = {"base": _COMMON_GLUE, "patched": (*_COMMON_GLUE, "streaming_glue.c")}
+_GLUE = {
+    "base": _COMMON_GLUE,
+    "patched": (*_COMMON_GLUE, "streaming_glue.c", "threads_glue.c"),
+}
 _PLAIN = (
     "host.c",
     "folio.c",
     "stubs.c",
     "speeds.c",
+    "threads.c",
     "fill_limit.c",
     "copy_limit.c",
     "streaming_test.c",
 )
+_STUBS = ("stubs.o", "speeds.o", "threads.o")  # which have stand-ins
 _STREAMING = ("copy", "flushcache", "fill", "fill_cached", "fill_step", "drain")  # struct streaming
 _CFLAGS = ("-O2", "-Wall", "-Wextra", "-Wno-unused-parameter", "-Werror", "-fno-pie")
 THIS_CPU = "this"
@@ -169,9 +174,7 @@ def _link(pair: tuple[Tree, Tree], built: list[Path], work: Path, slowed: bool) 
         target = (work / name).with_suffix(".o")
         run(["gcc", *_CFLAGS, "-c", NATIVE / name, "-o", target], what=f"compiling {name}")
         plain.append(target)
-    stand_ins = [
-        symbol for name in ("stubs.o", "speeds.o") for symbol in _symbols(work / name, defined=True)
-    ]
+    stand_ins = {symbol for name in _STUBS for symbol in _symbols(work / name, defined=True)}
     kernel = []
     missing: list[str] = []
     for tree, directory in zip(pair, built, strict=True):
@@ -279,6 +282,7 @@ def _tables(pair: tuple[Tree, Tree], kernel: list[Path], traps: list[str]) -> st
             f"void {v}_native_patch(const struct native_tables *);",
             f"void {v}_native_init(const struct native_case *);",
             f"int {v}_memmap_init_mode_set(const char *);",
+            f"void {v}_native_threads(unsigned int);",
             f"unsigned long {v}_native_page_size(void);",
             f"extern unsigned long {v}_native_events;",
             f"void {v}_native_skew(unsigned long);",
@@ -296,7 +300,11 @@ def _tables(pair: tuple[Tree, Tree], kernel: list[Path], traps: list[str]) -> st
             f"\t.init = {v}_native_init,\n\t.page_size = {v}_native_page_size,\n"
             f"\t.events = &{v}_native_events,\n\t.skew = {v}_native_skew,\n"
             f"\t.copy = {v}_native_copy_folios,\n\t.fixup = {v}_native_fixup,\n"
-            + (f"\t.mode_set = {v}_memmap_init_mode_set,\n" if has_modes else "")
+            + (
+                f"\t.mode_set = {v}_memmap_init_mode_set,\n\t.threads = {v}_native_threads,\n"
+                if has_modes
+                else ""
+            )
             + "\t},\n"
         )
     names = "".join(f'\t"{name}",\n' for name in traps)

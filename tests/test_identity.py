@@ -72,7 +72,8 @@ class Memmap:
 
     def __init__(self, host: native.Host, memory: int) -> None:
         self.host = host
-        self.bytes = mmap.mmap(memory, WINDOW * STRUCT_PAGE)
+        self.bytes = mmap.mmap(memory, 0)
+        self.threads = 1  # of the last initialisation
 
     def init(self, case: Case, variant: str) -> tuple[bytes, list[str], int]:
         """Poison the watched pages, initialise, and return them, the pageblocks and the events."""
@@ -85,7 +86,8 @@ class Memmap:
             self.host.ask("mode", variant)
             answer = self.host.ask("init", "patched", *case.words())
         data = self.bytes[(low - FIRST_PFN) * STRUCT_PAGE : (watched - FIRST_PFN) * STRUCT_PAGE]
-        return data, self.host.ask("blocks").split(), int(answer.split()[1])
+        events, self.threads = (int(word) for word in answer.split()[1:])
+        return data, self.host.ask("blocks").split(), events
 
 
 def differences(one: bytes, other: bytes) -> list[str]:
@@ -141,12 +143,12 @@ def memmap(program: native.Program) -> Iterator[Memmap]:
     yield from open_memmap(program, trace=False)
 
 
-def open_memmap(program: native.Program, *, trace: bool) -> Iterator[Memmap]:
+def open_memmap(program: native.Program, *, trace: bool, window: int = WINDOW) -> Iterator[Memmap]:
     memory = os.memfd_create("memmap")
-    os.ftruncate(memory, WINDOW * STRUCT_PAGE)
+    os.ftruncate(memory, window * STRUCT_PAGE)
     with native.Host(program, memory) as host:
         host.patch("plain", events=trace)
-        host.ask("map", FIRST_PFN, WINDOW, memory)
+        host.ask("map", FIRST_PFN, window, memory)
         yield Memmap(host, memory)
     os.close(memory)
 

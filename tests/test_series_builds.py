@@ -28,12 +28,14 @@ CONFIG_MEMCPY_KUNIT_TEST=m
 CONFIG_MEMCPY_FLUSHCACHE_KUNIT_TEST=m
 CONFIG_MEMCPY_STREAMING_KUNIT_TEST=m
 CONFIG_MEMMAP_TEMPLATE_KUNIT_TEST=y
+CONFIG_MEMMAP_THREADS_KUNIT_TEST=y
 """
 # Of the unpatched tree: what the series edits or what sees its headers, and one KUnit suite,
 # whose messages are those of KUnit itself.
 _OBJECTS = [
     "mm/mm_init.o",
     "mm/util.o",
+    "kernel/padata.o",
     "arch/x86/lib/copy_mc.o",
     "drivers/md/dm-writecache.o",
     "lib/tests/memcpy_kunit.o",

@@ -215,7 +215,8 @@ def guests() -> dict[str, tuple[list[vmguest.Record], str]]:
     """What guests with the two kernels recorded, and their consoles."""
     base, patched = build.trees(series.source_for("7.3", None))
     kernels = vmkernel.kernel(base, ("vm",)), vmkernel.kernel(patched, ("vm", "kunit"))
-    guest = vmguest.Guest("tcg", DEVICE, 600, Path())
+    # With three CPUs a node has two, and a suite has threads.
+    guest = vmguest.Guest("tcg", DEVICE, 600, Path(), cpus=3)
     return {kernel.variant: guest.run(kernel, ",".join(SCENARIOS), 2, DEVICE) for kernel in kernels}
 
 
@@ -230,7 +231,9 @@ def test_both_kernels_bring_up_the_same_memory_map(
     assert vm._same_hashes(rows) == 0
 
 
-@pytest.mark.parametrize("suite", ["memcpy_flushcache", "memcpy_streaming", "memmap_template"])
+@pytest.mark.parametrize(
+    "suite", ["memcpy_flushcache", "memcpy_streaming", "memmap_template", "memmap_threads"]
+)
 def test_the_kunit_suites_pass(
     suite: str, guests: dict[str, tuple[list[vmguest.Record], str]]
 ) -> None:

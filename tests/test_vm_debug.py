@@ -84,7 +84,7 @@ def test_an_active_tracepoint_takes_the_slow_path(run: Runner, debug: dict[str, 
 def test_the_message_names_the_mode(run: Runner, debug: dict[str, Kernel]) -> None:
     for record in run(debug["patched"], "messages"):
         assert record["message"].startswith("memmap_init_zone_device initialised ")
-        how = re.fullmatch(r".* pages in \d+us \((.*)\)", record["message"])
+        how = re.fullmatch(r".* pages in \d+us \((.*), \d+ threads?\)", record["message"])
         assert how
         if record["mode"] == "auto":
             assert re.fullmatch(r"auto: (template|fill)(, \d+\.\d\dx)?", how[1])
@@ -147,6 +147,7 @@ def test_the_kunit_suites_pass_through_the_kernels_own_tool(
         "memcpy_flushcache",
         "memcpy_streaming",
         "memmap_template",
+        "memmap_threads",
     }
     ends = {case["name"]: case["status"] for group in groups for case in group["test_cases"]}
     # There is no such tracepoint without DEBUG_PAGE_REF.

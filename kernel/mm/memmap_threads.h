@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef _MM_MEMMAP_THREADS_H
+#define _MM_MEMMAP_THREADS_H
+
+#include <linux/types.h>
+
+/**
+ * struct memmap_range - a range of the memory map, and who initialises it
+ * @fn: initialises the part from @start_pfn to before @end_pfn, and drains what
+ *      it streamed; called with @arg, in several threads at a time
+ * @arg: for @fn
+ * @start_pfn: start of the range
+ * @end_pfn: end of the range, after @start_pfn
+ * @compound: pages in each compound, a power of two; 1 if there are none
+ * @written: pages in each compound that @fn writes; the rest shares their memory
+ * @nid: node of the memory map
+ */
+struct memmap_range {
+	void (*fn)(unsigned long start_pfn, unsigned long end_pfn, void *arg);
+	void *arg;
+	unsigned long start_pfn;
+	unsigned long end_pfn;
+	unsigned long compound;
+	unsigned long written;
+	int nid;
+};
+
+#ifdef CONFIG_MEMMAP_TEMPLATE
+extern unsigned int memmap_init_threads;
+unsigned int memmap_threads_run(const struct memmap_range *range);
+#else
+static inline unsigned int memmap_threads_run(const struct memmap_range *range)
+{
+	range->fn(range->start_pfn, range->end_pfn, range->arg);
+	return 1;
+}
+#endif /* CONFIG_MEMMAP_TEMPLATE */
+
+#endif /* _MM_MEMMAP_THREADS_H */

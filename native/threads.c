@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Threads that wait for work, as a kernel's workers do, and what they meet by.
+ * Nothing on their way has per-CPU data but the guard of the stack, which is
+ * one for all: what else there is would be a trap.
+ */
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "host.h"
+
+static struct {
+	pthread_mutex_t lock;
+	pthread_cond_t some, finished;
+	struct { void *work; void (*fn)(void *work); } entry[NATIVE_MAX_THREADS];
+	size_t nr;
+	void *running[NATIVE_MAX_THREADS];	/* of each worker */
+	unsigned int workers;
+} queue = {
+	.lock = PTHREAD_MUTEX_INITIALIZER,
+	.some = PTHREAD_COND_INITIALIZER,
+	.finished = PTHREAD_COND_INITIALIZER,
+};
+
+unsigned long work_queued;
+
+static void take_out(size_t i)
+{
+	memmove(&queue.entry[i], &queue.entry[i + 1],
+		(--queue.nr - i) * sizeof(*queue.entry));
+}
+
+static void *worker(void *slot)
+{
+	void **running = slot;
+
+	pthread_mutex_lock(&queue.lock);
+	for (;;) {
+		while (!queue.nr)
+			pthread_cond_wait(&queue.some, &queue.lock);
+
+		__typeof__(*queue.entry) first = queue.entry[0];
+
+		take_out(0);
+		*running = first.work;
+		pthread_mutex_unlock(&queue.lock);
+		first.fn(first.work);
+		pthread_mutex_lock(&queue.lock);
+		*running = NULL;
+		pthread_cond_broadcast(&queue.finished);
+	}
+	return NULL;
+}
+
+void host_threads(unsigned int threads)
+{
+	pthread_t thread;
+
+	/* The one that asks is one of them. */
+	for (; queue.workers + 1 < threads; queue.workers++)
+		if (pthread_create(&thread, NULL, worker, &queue.running[queue.workers]))
+			host_die("out of threads");
+}
+
+void k_native_queue(void *work, void (*fn)(void *work))
+{
+	pthread_mutex_lock(&queue.lock);
+	if (queue.nr == NATIVE_MAX_THREADS)
+		host_die("too much work");
+	work_queued++;
+	queue.entry[queue.nr].work = work;
+	queue.entry[queue.nr++].fn = fn;
+	pthread_cond_signal(&queue.some);
+	pthread_mutex_unlock(&queue.lock);
+}
+
+static int is_running(const void *work)
+{
+	for (unsigned int i = 0; i < queue.workers; i++)
+		if (queue.running[i] == work)
+			return 1;
+	return 0;
+}
+
+/* Take out what has not started of it, and wait for the rest. */
+void k_native_cancel(void *work)
+{
+	pthread_mutex_lock(&queue.lock);
+	for (size_t i = queue.nr; i-- > 0;)
+		if (queue.entry[i].work == work)
+			take_out(i);
+	while (is_running(work))
+		pthread_cond_wait(&queue.finished, &queue.lock);
+	pthread_mutex_unlock(&queue.lock);
+}
+
+/* spinlock_t is one word, 0 if it is free; here others may need the CPU to free it. */
+
+void k__raw_spin_lock(unsigned int *lock)
+{
+	while (__atomic_exchange_n(lock, 1, __ATOMIC_ACQUIRE))
+		sched_yield();
+}
+
+void k__raw_spin_unlock(unsigned int *lock)
+{
+	__atomic_store_n(lock, 0, __ATOMIC_RELEASE);
+}
+
+void k__raw_spin_lock_bh(unsigned int *lock)
+{
+	k__raw_spin_lock(lock);
+}
+
+void k__raw_spin_unlock_bh(unsigned int *lock)
+{
+	k__raw_spin_unlock(lock);
+}
+
+/* A fill in several threads, which take a piece of it each time they are done with one. */
+
+#define PIECE	(16UL << 20)
+
+struct fill {
+	void (*fill)(void *dst, size_t bytes);
+	char *dst;
+	size_t bytes, next;
+};
+
+static void fill_pieces(void *work)
+{
+	struct fill *f = work;
+	size_t at;
+
+	while ((at = __atomic_fetch_add(&f->next, PIECE, __ATOMIC_RELAXED)) < f->bytes)
+		f->fill(f->dst + at, f->bytes - at < PIECE ? f->bytes - at : PIECE);
+}
+
+void host_fill(void (*fill)(void *dst, size_t bytes), void *dst, size_t bytes,
+	       unsigned int threads)
+{
+	struct fill f = { .fill = fill, .dst = dst, .bytes = bytes };
+
+	if (threads == 1) {
+		fill(dst, bytes);
+		return;
+	}
+	for (unsigned int i = 1; i < threads; i++)
+		k_native_queue(&f, fill_pieces);
+	fill_pieces(&f);
+	k_native_cancel(&f);
+}

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Threads that share a memory map leave what one leaves, wherever it is cut."""
+
+from collections.abc import Iterator
+
+import pytest
+from test_identity import (
+    CONFIGS,
+    DEDUPLICATED,
+    MARGIN,
+    SECTION,
+    Case,
+    Memmap,
+    differences,
+    open_memmap,
+)
+
+from pagemint import build, native, source
+from pagemint.measure import MODES, MOST_THREADS
+
+GIB = 1 << 18  # pages
+WINDOW = 9 * GIB + 2 * SECTION
+THREADS = (2, 3, 8)
+
+# Aligned to the largest compounds and to nothing, from the end of a section and over some.
+CASES = {
+    "8 GiB": Case("fsdax", 0, GIB - MARGIN, 8 * GIB, None, 1, False),
+    "to a section": Case("private", 0, SECTION - MARGIN - 1, 2 * GIB + 1, None, 3, False),
+    "from a section": Case("fsdax", 0, SECTION - MARGIN, 2 * GIB + SECTION + 1, None, 3, False),
+    "about sections": Case("fsdax", 0, SECTION - MARGIN - 1, 3 * GIB + 3, None, 3, False),
+    "too small": Case("fsdax", 0, SECTION - MARGIN, 2 * GIB - 1, None, 3, False),
+    "altmap": Case("fsdax", 0, 512 - MARGIN, 3 * GIB, (2, 1234), 3, False),
+    "2 MiB": Case("generic", 9, SECTION - MARGIN + 512, 3 * GIB + SECTION, (0, 512), 1, False),
+    "2 MiB, cut off": Case("generic", 9, SECTION - MARGIN, 2 * GIB + 700, (0, 0), 1, False),
+    "2 MiB, unaligned": Case("generic", 9, SECTION - MARGIN + 100, 3 * GIB, (0, 0), 1, False),
+    "2 MiB, shared tails": Case("generic", 9, SECTION - MARGIN, 8 * GIB, None, 1, False),
+    "2 MiB, early": Case("generic", 9, SECTION - MARGIN, 2 * GIB, None, 1, True),
+    "256 MiB": Case("fsdax", 16, 2 * SECTION - MARGIN, 8 * GIB + 2 * SECTION, (0, 0), 1, False),
+    "1 GiB": Case("fsdax", 18, GIB - MARGIN, 4 * GIB, (0, 0), 1, False),
+    "1 GiB, shared tails": Case("fsdax", 18, GIB - MARGIN, 8 * GIB, None, 1, False),
+}
+
+
+def shared_among(case: Case, threads: int) -> int:
+    """Return how many of `threads` a case is worth: one for each GiB of what is written."""
+    size, compound = case.end - case.first, 1 << case.order
+    if case.first % compound:
+        return 1
+    if compound > DEDUPLICATED and case.altmap is None and not case.early:
+        size = size // compound * DEDUPLICATED
+    return max(1, min(threads, size // GIB))
+
+
+@pytest.fixture(scope="module", params=CONFIGS)
+def memmap(request: pytest.FixtureRequest) -> Iterator[Memmap]:
+    program = native.link(build.trees(source.get("7.3")), CONFIGS[request.param])
+    yield from open_memmap(program, trace=False, window=WINDOW)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_threads_leave_what_one_leaves(memmap: Memmap, name: str) -> None:
+    case = CASES[name]
+    base, blocks, _ = memmap.init(case, "base")
+    for threads in (1, *THREADS):
+        memmap.host.ask("threads", threads)
+        # Each number in the mode that most differs, and one number in each mode.
+        for mode in MODES if threads == THREADS[0] else ["fill"]:
+            data, mode_blocks, _ = memmap.init(case, mode)
+            assert not differences(base, data), (mode, threads)
+            assert mode_blocks == blocks, (mode, threads)
+            if mode == "slow":
+                assert memmap.threads == 1
+            elif mode != "auto":  # whose race one thread runs
+                assert memmap.threads == shared_among(case, threads), (mode, threads)
+
+
+def test_ranges_are_shared_at_all(memmap: Memmap) -> None:
+    assert {shared_among(case, 8) for case in CASES.values()} == {1, 2, 3, 4, 8}
+
+
+def test_a_number_of_threads_that_the_host_has_not_is_refused(memmap: Memmap) -> None:
+    for threads in (0, MOST_THREADS + 1):
+        with pytest.raises(Exception, match="usage"):
+            memmap.host.ask("threads", threads)
