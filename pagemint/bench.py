@@ -2,6 +2,7 @@
 """`pagemint bench`: the memory map's bring-up, before and after, natively on this machine."""
 
 import argparse
+import os
 import platform
 from dataclasses import asdict
 
@@ -23,6 +24,7 @@ from pagemint import (
 from pagemint.errors import Failure
 from pagemint.measure import (
     FIRST_PFN,
+    MOST_THREADS,
     PAGE,
     STRUCT_PAGE,
     WORKLOADS,
@@ -35,6 +37,7 @@ from pagemint.sizes import format_size, parse_size
 
 _SMALLEST = 2 << 20  # bytes: one compound
 _NAMES = (*WORKLOADS, "folio")
+_THREADS = 4  # what the kernel shares its work among, if it has the CPUs
 _LARGEST = 16 * 10**12  # bytes: what the sections of native/glue.c reach
 
 
@@ -50,6 +53,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="W,...",
         help=f"what to time (all of {', '.join(_NAMES)})",
     )
+    parser.add_argument(
+        "--threads",
+        metavar="N,...",
+        help=f"how many share the work, but for folio (1, and up to {_THREADS} as the kernel does)",
+    )
     parser.add_argument("--runs", type=int, default=10, metavar="N", help="runs of each (10)")
     parser.add_argument(
         "--json", metavar="FILE", help="write the result there; - for standard output"
@@ -62,6 +70,7 @@ def main(args: argparse.Namespace) -> int:
     names = _names(args.workload)
     workloads = [WORKLOADS[name] for name in names if name in WORKLOADS]
     sizes = list(dict.fromkeys(_checked_size(text) for text in args.size.split(",")))
+    threads = _threads(args.threads)
     if args.runs < 1:
         raise Failure(f"--runs {args.runs} is too few", "give 1 or more")
     _check_machine(max(sizes) if workloads else 0, "folio" in names)
@@ -87,9 +96,11 @@ def main(args: argparse.Namespace) -> int:
                 host.patch(condition)
                 what = f"timing a device of {format_size(size)}, {returns.NAMES[condition]}"
                 with bar(what, args.runs + 1) as done:
-                    more, limit = measure(host, condition, size, workloads, args.runs, done)
+                    more, found_limits = measure(
+                        host, condition, size, workloads, threads, args.runs, done
+                    )
                 rows += more
-                limits.append(limit)
+                limits += found_limits
         if "folio" in names:
             with step(f"touching {format_size(folio.MEMORY)} of folios"):
                 host.patch(machine)
@@ -117,7 +128,7 @@ def main(args: argparse.Namespace) -> int:
             "returns": machine,
         },
         "limit": {
-            "fill_bytes_per_s": limits[-1].bytes_per_s if limits else None,
+            "fill_bytes_per_s": max((one.bytes_per_s for one in limits), default=None),
             "copy_bytes_per_s": copy_limit,
             "fill_loops": [asdict(limit) for limit in limits],
             "copy_loops": [asdict(loop) for loop in copy_loops],
@@ -128,8 +139,8 @@ def main(args: argparse.Namespace) -> int:
     }
     _print_tables(rows, limits, machine, console)
     if slow_rows:
-        same = (returns.PLAIN, max(sizes))
-        plain = [row for row in rows if (row.returns, row.device_bytes) == same]
+        same = (returns.PLAIN, max(sizes), 1)
+        plain = [row for row in rows if (row.returns, row.device_bytes, row.threads) == same]
         console.print(slowed.table([*plain, *slow_rows]))
     if copies:
         console.print(folio.table(copies, copy_loops))
@@ -154,6 +165,18 @@ def _touch(host: native.Host, size: int) -> int:
     if huge < pages * STRUCT_PAGE * 0.9:
         note("pagemint: few huge pages, unlike in a kernel; see 'pagemint doctor'")
     return huge
+
+
+def _threads(text: str | None) -> list[int]:
+    if text is None:
+        return sorted({1, min(_THREADS, len(os.sched_getaffinity(0)))})
+    return list(dict.fromkeys(_checked_threads(one) for one in text.split(",")))
+
+
+def _checked_threads(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= MOST_THREADS:
+        raise Failure(f"--threads {text} is no number of threads", f"give 1 to {MOST_THREADS}")
+    return int(text)
 
 
 def _checked_size(text: str) -> int:
@@ -191,12 +214,14 @@ def _print_tables(
         mine = [
             row
             for row in rows
-            if (row.returns, row.device_bytes) == (limit.returns, limit.device_bytes)
+            if (row.returns, row.threads, row.device_bytes)
+            == (limit.returns, limit.threads, limit.device_bytes)
         ]
         here = " as this machine's kernel has them" if limit.returns == machine else ""
+        shared = f", {limit.threads} threads" if limit.threads > 1 else ""
         table = Table(
             title=f"Memory map of a {format_size(limit.device_bytes)} device, "
-            f"{returns.NAMES[limit.returns]}{here}",
+            f"{returns.NAMES[limit.returns]}{here}{shared}",
             caption=f"fill limit: {limit.bytes_per_s / 1e9:.1f} GB/s ({limit.loop}); "
             f"medians of {len(limit.runs_ms)} runs, ratios in pairs",
         )

@@ -24,6 +24,9 @@ FIRST_PFN = 1 << 20
 MODES = ("slow", "template", "streaming", "fill", "auto")
 """What memmap_init= takes."""
 
+THREADED = MODES[1:]
+"""Those in which threads share the work."""
+
 MOST_THREADS = 64
 """That the host can be asked for."""
 
@@ -78,6 +81,7 @@ class Limit:
     Attributes:
         loop: its name.
         returns: that of the rows beside which it was timed.
+        threads: how many of them shared the work.
         device_bytes: the size of the device whose memory map it filled.
         runs_ms: each run.
         bytes_per_s: its median.
@@ -85,6 +89,7 @@ class Limit:
 
     loop: str
     returns: str
+    threads: int
     device_bytes: int
     runs_ms: list[float]
     bytes_per_s: float
@@ -95,71 +100,93 @@ def measure(
     returns: str,
     device: int,
     workloads: Sequence[Workload],
+    threads: Sequence[int],
     runs: int,
     done: Callable[[float], None],
     modes: Sequence[str] = MODES,
-) -> tuple[list[NativeRow], Limit]:
-    """Time base and modes on the workloads, and the fill limit, in rounds.
+) -> tuple[list[NativeRow], list[Limit]]:
+    """Time base and modes on the workloads, and the fill limits, in rounds.
 
     Args:
         host: its map is at least that of the device.
         returns: what its returns are patched to.
         device: size in bytes.
         workloads: which ones.
+        threads: the numbers of threads to share the work among, in turn.
         runs: how many rounds count; one more comes first and does not.
         done: is told of each round.
         modes: which ones.
+
+    Returns:
+        the rows, and the limit for each number of threads.
     """
     loops = host.ask("limits").split()
     whole = device // PAGE
-    takes: dict[tuple[str, str], list[float]] = {}
-    tasks = [(one.name, variant) for one in workloads for variant in ("base", *modes)]
-    tasks += [("limit", loop) for loop in loops]
+    takes: dict[tuple[str, str, int], list[float]] = {}
+    tasks = [
+        (one.name, variant, 1)
+        for one in workloads
+        for variant in ("base", *modes)
+        if variant not in THREADED
+    ]
+    for count in threads:
+        tasks += [
+            (one.name, variant, count)
+            for one in workloads
+            for variant in modes
+            if variant in THREADED
+        ]
+        tasks += [("limit", loop, count) for loop in loops]
     order = random.Random(SEED)
     for number in range(runs + 1):
         # No variant always follows the same other one, for whose dirty lines it pays.
         order.shuffle(tasks)
-        for name, variant in tasks:
+        for name, variant, count in tasks:
             if name == "limit":
-                taken = int(host.ask("limit", variant, whole, 1))
+                taken = int(host.ask("limit", variant, whole, count))
             else:
-                taken = run_once(host, WORKLOADS[name], variant, device)
+                taken = run_once(host, WORKLOADS[name], variant, device, count)
             if number:
-                takes.setdefault((name, variant), []).append(taken / 1e6)
+                takes.setdefault((name, variant, count), []).append(taken / 1e6)
         done(1)
 
-    best = min(loops, key=lambda loop: statistics.median(takes["limit", loop]))
-    at_limit = takes["limit", best]
     size = whole * STRUCT_PAGE
-    limit = Limit(best, returns, device, at_limit, size / statistics.median(at_limit) * 1e3)
     rows: list[NativeRow] = []
-    for one in workloads:
-        pages = one.pages(device)
-        for variant in ("base", *modes):
-            mine = takes[one.name, variant]
-            median = statistics.median(mine)
-            rows.append(
-                NativeRow(
-                    workload=one.name,
-                    variant=variant,
-                    returns=returns,
-                    threads=1,
-                    device_bytes=device,
-                    pages=pages,
-                    runs_ms=mine,
-                    median_ms=median,
-                    ns_per_page=median * 1e6 / pages,
-                    speedup=paired(takes[one.name, "base"], mine),
-                    limit_ratio=paired(at_limit, mine) * pages / whole,
+    limits: list[Limit] = []
+    for count in threads:
+        best = min(loops, key=lambda loop: statistics.median(takes["limit", loop, count]))
+        at_limit = takes["limit", best, count]
+        speed = size / statistics.median(at_limit) * 1e3
+        limits.append(Limit(best, returns, count, device, at_limit, speed))
+        for one in workloads:
+            pages = one.pages(device)
+            base = takes[one.name, "base", 1]
+            for variant in ("base", *modes):
+                mine = takes[one.name, variant, count if variant in THREADED else 1]
+                median = statistics.median(mine)
+                rows.append(
+                    NativeRow(
+                        workload=one.name,
+                        variant=variant,
+                        returns=returns,
+                        threads=count,
+                        device_bytes=device,
+                        pages=pages,
+                        runs_ms=mine,
+                        median_ms=median,
+                        ns_per_page=median * 1e6 / pages,
+                        speedup=paired(base, mine),
+                        limit_ratio=paired(at_limit, mine) * pages / whole,
+                    )
                 )
-            )
-    return rows, limit
+    return rows, limits
 
 
-def run_once(host: Host, workload: Workload, variant: str, device: int) -> int:
+def run_once(host: Host, workload: Workload, variant: str, device: int, threads: int) -> int:
     """Initialise the whole memory map of a device once and return the nanoseconds it took."""
     if variant != "base":
         host.ask("mode", variant)
+        host.ask("threads", threads)
     tree = "base" if variant == "base" else "patched"
     pages = workload.pages(device)
     altmap = (int(workload.altmap), 0, 0)

@@ -28,7 +28,7 @@ class Case(NamedTuple):
     Attributes:
         workload: its name.
         device_bytes: size of the device, or of what is copied in a run.
-        threads: how many of them shared the work.
+        threads: how many of them could share the work.
         returns: how the kernel code returned, a key of returns.NAMES; "" is not known.
         function: the kernel function, where the workload alone does not tell.
         cpu_class: the string instructions the kernel was told of; "" does not matter.
@@ -132,6 +132,7 @@ class Loop:
     device_bytes: Count
     runs_ms: Runs
     returns: str = ""
+    threads: Count = 1
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ class Row:
     Attributes:
         workload: its name.
         variant: base, or a mode of the patched tree.
-        threads: how many of them shared the work.
+        threads: how many of them could share the work; base and slow never do.
         device_bytes: size of the device.
         pages: struct pages that were asked for.
         runs_ms: memmap_init_zone_device() each time, in the order of the runs.

@@ -52,7 +52,7 @@ def measure_slowed(
     for kind, speeds in KINDS.items():
         host.ask("speeds", "real", speeds)
         modes = (*_SINGLE, "auto")
-        timed, _ = measure(host, returns, device, workloads, min(runs, RUNS), done, modes)
+        timed, _ = measure(host, returns, device, workloads, (1,), min(runs, RUNS), done, modes)
         rows += [SlowedRow(**vars(row), slowed=kind) for row in timed]
     return rows
 

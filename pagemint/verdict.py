@@ -317,7 +317,9 @@ def _moved_limits(a: Result, b: Result) -> Sequence[float]:
     """Return the ratios of the plain loops that both results have timed alike."""
     medians = [
         {
-            (loop.loop, loop.returns, loop.device_bytes): statistics.median(loop.runs_ms)
+            (loop.loop, loop.returns, loop.threads, loop.device_bytes): statistics.median(
+                loop.runs_ms
+            )
             for loop in one.limit.fill_loops
         }
         for one in (a, b)
