@@ -182,17 +182,35 @@ def trace_gate() -> Iterator[Record]:
 
 def messages() -> Iterator[Record]:
     """Return what memmap_init_zone_device() says of itself in each mode."""
-    control = Path("/proc/dynamic_debug/control")
-    control.write_text("func memmap_init_zone_device +p")
     device = Device("pfn", "pmem")
     device.bind()
     for mode in modes():
         set_mode(mode)
         device.unbind()
-        device.bind()
-        said = [line for line in run("dmesg").splitlines() if "initialised" in line]
-        yield {"mode": mode, "message": said[-1].partition("] ")[2] or said[-1]}
+        yield {"mode": mode, "message": bind_told(device)}
+
+
+def bind_told(device: Device) -> str:
+    """Bind a device and return what memmap_init_zone_device() said of it."""
+    control = Path("/proc/dynamic_debug/control")
+    control.write_text("func memmap_init_zone_device +p")
+    device.bind()
     control.write_text("func memmap_init_zone_device -p")
+    said = [line for line in run("dmesg").splitlines() if "initialised" in line]
+    return said[-1].partition("] ")[2] or said[-1]
+
+
+def threads(count: int) -> Iterator[Record]:
+    """Bind `count` times with the memory map shared among threads, after once as mainline does."""
+    for kind, where in (("pfn", "ram"), ("dax", "pmem")):
+        device = Device(kind, where)
+        for number in range(count + 1):
+            # A race, which one thread runs, would leave less for others.
+            set_mode("fill" if number else "slow")
+            message = bind_told(device)
+            digest = (PROBE / "hash").read_text().strip()
+            yield {"kind": kind, "number": number, "message": message, "hash": digest}
+            device.unbind()
 
 
 def leaks(count: int) -> Iterator[Record]:
@@ -237,6 +255,7 @@ def scenario(name: str, args: argparse.Namespace) -> Iterator[Record]:
         "trace": trace_gate,
         "messages": messages,
         "leaks": lambda: leaks(count),
+        "threads": lambda: threads(count),
         "stock-faults": lambda: stock.faults(args.stock_module, count),
     }
     if name not in table:

@@ -25,6 +25,8 @@ DEVICE = 512 << 20
 BINDS = ("fsdax", "devdax", "devdax-mem", "private")
 USES = ("fsdax-files", "devdax-mapping", "devdax-mem-mapping", "kmem", "migrate", "folio")
 CYCLES = 1000
+SHARED = 3 << 30  # bytes of a device that two threads are worth
+SHARED_BINDS = 100
 LEAK = 4 << 20  # bytes that may come and go with the page cache and the lists of free objects
 
 Records = list[dict[str, Any]]
@@ -90,6 +92,19 @@ def test_the_message_names_the_mode(run: Runner, debug: dict[str, Kernel]) -> No
             assert re.fullmatch(r"auto: (template|fill)(, \d+\.\d\dx)?", how[1])
         else:
             assert how[1] == record["mode"]
+
+
+def test_threads_share_the_memory_maps_of_binds(debug: dict[str, Kernel]) -> None:
+    # The device has no CPU. What is nearest to it has two, of which one binds.
+    nearest = "-numa dist,src=0,dst=1,val=30 -numa dist,src=1,dst=2,val=15"
+    options = f"{nearest} -numa dist,src=0,dst=2,val=30"
+    guest = vmguest.Guest("tcg", SHARED, 3600, None, cpus=3, options=options)
+    records, _ = guest.run(debug["patched"], "threads", SHARED_BINDS, SHARED)
+    for kind in ("pfn", "dax"):
+        mine = [record for record in records if record["kind"] == kind]
+        told = [re.search(r", (\d+) threads?\)$", record["message"]) for record in mine]
+        assert [one and one[1] for one in told] == ["1", *["2"] * SHARED_BINDS]
+        assert len({record["hash"] for record in mine}) == 1
 
 
 def test_a_thousand_binds_leak_nothing(run: Runner, debug: dict[str, Kernel]) -> None:
