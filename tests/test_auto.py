@@ -113,7 +113,7 @@ def init(
     said = host.ask("said")
     found = re.fullmatch(
         r"memmap_init_zone_device initialised (\d+) pages in (\d+)us "
-        r"\((auto: )?(\w+)(?:, (\d+\.\d\d)x)?\)",
+        r"\((auto: )?(\w+)(?:, (\d+\.\d\d)x)?, 1 thread\)",
         said,
     )
     assert found, said

@@ -8,13 +8,13 @@
  * slowly. Neither the model of the CPU nor the length tells. So the first pages
  * of a run are copied in both ways, and the rest in the faster one.
  */
+#include <linux/cpufeature.h>
 #include <linux/instrumented.h>
 #include <linux/limits.h>
 #include <linux/minmax.h>
 #include <linux/sizes.h>
 #include <linux/uaccess.h>
 
-#include <asm/cpufeature.h>
 #include <asm/page.h>
 #include <asm/tsc.h>
 
