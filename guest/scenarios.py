@@ -17,64 +17,24 @@ import checks
 import moves
 import stock
 from devices import Device, run
+from modes import Modes, counted, counts
 
 PROBE = Path("/sys/kernel/debug/pagemint")
-MODE = Path("/sys/module/kernel/parameters/memmap_init")
 TRACE = Path("/sys/kernel/tracing")
-MODES = ("slow", "template", "streaming", "fill", "auto")
-FILLER = Path("/sys/module/pagemint/parameters")
-# With the module for stock kernels: filling, switched off, and not loaded, as in the beginning.
-STOCK_MODES = ("module", "module-off", "base")
 DRIVERS = ("nd_e820", "nd_pmem", "dax_pmem", "device_dax")
 
 Record = dict[str, Any]
 
-stock_module = ""  # pagemint.ko, on a stock kernel
 
-
-def prepare(module: str) -> None:
-    """Mount what the scenarios read and load the module `module`."""
+def prepare(module: str, *, stock_kernel: bool) -> None:
+    """Mount what the scenarios read, load the module `module`, and a stock kernel's drivers."""
     for kind, where in (("debugfs", PROBE.parent), ("tracefs", TRACE)):
         if where.is_dir() and not where.is_mount():
             run("mount", "-t", kind, "none", str(where))
-    if stock_module:
+    if stock_kernel:
         run("modprobe", "-a", *DRIVERS)
     if not PROBE.exists():
         run("insmod", module)
-
-
-def modes() -> tuple[str, ...]:
-    """Return the modes of this kernel; a kernel without the series has none to choose."""
-    return STOCK_MODES if stock_module else MODES if MODE.exists() else ("base",)
-
-
-def set_mode(mode: str) -> None:
-    """Choose the mode for the binds to come."""
-    if stock_module:
-        load(mode != "base")
-        if mode != "base":
-            (FILLER / "enabled").write_text("Y" if mode == "module" else "N")
-    elif mode != "base":
-        MODE.write_text(mode)
-
-
-def load(wanted: bool) -> None:
-    """Load the module for stock kernels, or unload it, unless that is so already."""
-    if FILLER.exists() and not wanted:
-        run("rmmod", "pagemint")
-    elif wanted and not FILLER.exists():
-        run("insmod", stock_module)
-
-
-def counts() -> dict[str, int]:
-    """Return what the module for stock kernels counted since it was loaded; nothing without it."""
-    names = ("calls", "pages_filled", "pages_original", "mismatches", "microseconds")
-    return {name: int((FILLER / name).read_text()) for name in names if FILLER.exists()}
-
-
-def counted(before: dict[str, int]) -> Record:
-    """Return what the module for stock kernels counted since counts() was `before`."""
-    return {name: count - before[name] for name, count in counts().items()}
 
 
 def last_init() -> tuple[int, int]:
@@ -89,13 +49,13 @@ def last_range() -> tuple[int, int, int]:
     return nanoseconds, start, pages
 
 
-def rebinds(device: Device, count: int) -> Iterator[Record]:
+def rebinds(device: Device, modes: Modes, count: int) -> Iterator[Record]:
     """Unbind and bind `count` times in each mode, the modes in an order that is shuffled."""
-    order, shuffled = random.Random(73), list(modes())
+    order, shuffled = random.Random(73), list(modes.names)
     for number in range(count):
         order.shuffle(shuffled)
         for mode in shuffled:
-            set_mode(mode)
+            modes.choose(mode)
             before = counts()
             device.unbind()
             bind_ns = device.bind()
@@ -106,46 +66,48 @@ def rebinds(device: Device, count: int) -> Iterator[Record]:
             yield {**record, **counted(before)}
 
 
-def first_bind(device: Device) -> Record:
+def first_bind(device: Device, modes: Modes) -> Record:
     """Bind a device that was just made."""
-    mode = modes()[-1]
-    set_mode(mode)
+    mode = modes.names[-1]
+    modes.choose(mode)
     bind_ns = device.bind()
     init_ns, pages = last_init()
     return {"first": True, "mode": mode, "bind_ns": bind_ns, "init_ns": init_ns, "pages": pages}
 
 
-def binds(device: Device, count: int) -> Iterator[Record]:
+def binds(device: Device, modes: Modes, count: int) -> Iterator[Record]:
     """Bind a device for the first time, and again and again."""
-    yield first_bind(device)
-    yield from rebinds(device, count)
+    yield first_bind(device, modes)
+    yield from rebinds(device, modes, count)
 
 
-def fsdax(count: int, where: str) -> Iterator[Record]:
+def fsdax(modes: Modes, count: int, where: str) -> Iterator[Record]:
     """Order 0, the memory map on the device, or in ordinary memory."""
-    yield from binds(Device("pfn", where), count)
+    yield from binds(Device("pfn", where), modes, count)
 
 
-def devdax(count: int, where: str) -> Iterator[Record]:
+def devdax(modes: Modes, count: int, where: str) -> Iterator[Record]:
     """2 MiB compounds, the memory map on the device, or in ordinary memory and deduplicated."""
-    yield from binds(Device("dax", where), count)
+    yield from binds(Device("dax", where), modes, count)
 
 
-def use(kind: str, where: str, check: Callable[[Device], Iterator[Record]]) -> Iterator[Record]:
+def use(
+    kind: str, where: str, modes: Modes, check: Callable[[Device], Iterator[Record]]
+) -> Iterator[Record]:
     """Check that a device works as memory."""
     device = Device(kind, where)
-    first_bind(device)
+    first_bind(device, modes)
     yield from check(device)
 
 
-def private(count: int, size: int) -> Iterator[Record]:
+def private(modes: Modes, count: int, size: int) -> Iterator[Record]:
     """Device-private memory, in one call each time."""
     # Its pages belong to the node of the CPU that brings them up, and the node is in the hash.
     cpus = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(cpus)})
     for _ in range(count):
-        for mode in modes():
-            set_mode(mode)
+        for mode in modes.names:
+            modes.choose(mode)
             before = counts()
             (PROBE / "private").write_text(str(size))
             bind_ns, init_ns, digest = (PROBE / "private").read_text().split()
@@ -155,7 +117,7 @@ def private(count: int, size: int) -> Iterator[Record]:
     os.sched_setaffinity(0, cpus)
 
 
-def trace_gate() -> Iterator[Record]:
+def trace_gate(modes: Modes) -> Iterator[Record]:
     """Count the page_ref_set events of a rebind: the tracepoint leads to the slow path."""
     event = TRACE / "events/page_ref/page_ref_set/enable"
     if not event.exists():
@@ -166,8 +128,8 @@ def trace_gate() -> Iterator[Record]:
     # Those of the device alone.
     filtered = f"pfn >= {start} && pfn < {start + pages}"
     event.with_name("filter").write_text(filtered)
-    for mode in modes():
-        set_mode(mode)
+    for mode in modes.names:
+        modes.choose(mode)
         device.unbind()
         (TRACE / "trace").write_text("")
         event.write_text("1")
@@ -180,12 +142,12 @@ def trace_gate() -> Iterator[Record]:
         yield {"mode": mode, "events": seen, "pages": last_init()[1]}
 
 
-def messages() -> Iterator[Record]:
+def messages(modes: Modes) -> Iterator[Record]:
     """Return what memmap_init_zone_device() says of itself in each mode."""
     device = Device("pfn", "pmem")
     device.bind()
-    for mode in modes():
-        set_mode(mode)
+    for mode in modes.names:
+        modes.choose(mode)
         device.unbind()
         yield {"mode": mode, "message": bind_told(device)}
 
@@ -200,20 +162,20 @@ def bind_told(device: Device) -> str:
     return said[-1].partition("] ")[2] or said[-1]
 
 
-def threads(count: int) -> Iterator[Record]:
+def threads(modes: Modes, count: int) -> Iterator[Record]:
     """Bind `count` times with the memory map shared among threads, after once as mainline does."""
     for kind, where in (("pfn", "ram"), ("dax", "pmem")):
         device = Device(kind, where)
         for number in range(count + 1):
             # A race, which one thread runs, would leave less for others.
-            set_mode("fill" if number else "slow")
+            modes.choose("fill" if number else "slow")
             message = bind_told(device)
             digest = (PROBE / "hash").read_text().strip()
             yield {"kind": kind, "number": number, "message": message, "hash": digest}
             device.unbind()
 
 
-def leaks(count: int) -> Iterator[Record]:
+def leaks(modes: Modes, count: int) -> Iterator[Record]:
     """Return the memory that is in use before and after `count` binds, in bytes, and kmemleak's."""
     device = Device("pfn", "ram")
     device.bind()
@@ -223,7 +185,7 @@ def leaks(count: int) -> Iterator[Record]:
             fields = (line.split() for line in Path("/proc/meminfo").read_text().splitlines())
             kib = {name.rstrip(":"): int(value) for name, value, *_ in fields}
             used = {name: kib[name] << 10 for name in ("MemAvailable", "Slab", "PageTables")}
-            yield {"mode": modes()[-1], "cycle": number, **used}
+            yield {"mode": modes.names[-1], "cycle": number, **used}
         device.unbind()
         device.bind()
     kmemleak = Path("/sys/kernel/debug/kmemleak")
@@ -231,32 +193,33 @@ def leaks(count: int) -> Iterator[Record]:
         # What is new is looked at twice before it is reported.
         for _ in range(2):
             kmemleak.write_text("scan")
-        yield {"mode": modes()[-1], "kmemleak": kmemleak.read_text()}
+        yield {"mode": modes.names[-1], "kmemleak": kmemleak.read_text()}
 
 
 def scenario(name: str, args: argparse.Namespace) -> Iterator[Record]:
     """Return what a scenario yields."""
     count = args.rebinds
+    modes = Modes(args.stock_module)
     table: dict[str, Callable[[], Iterator[Record]]] = {
-        "fsdax": lambda: fsdax(count, "pmem"),
-        "fsdax-mem": lambda: fsdax(count, "ram"),
-        "fsdax-files": lambda: use("pfn", "pmem", checks.files),
-        "devdax": lambda: devdax(count, "pmem"),
-        "devdax-mapping": lambda: use("dax", "pmem", checks.mapping),
-        "devdax-mem": lambda: devdax(count, "ram"),
-        "devdax-mem-mapping": lambda: use("dax", "ram", checks.mapping),
-        "private": lambda: private(min(count, 10), args.private_size),
+        "fsdax": lambda: fsdax(modes, count, "pmem"),
+        "fsdax-mem": lambda: fsdax(modes, count, "ram"),
+        "fsdax-files": lambda: use("pfn", "pmem", modes, checks.files),
+        "devdax": lambda: devdax(modes, count, "pmem"),
+        "devdax-mapping": lambda: use("dax", "pmem", modes, checks.mapping),
+        "devdax-mem": lambda: devdax(modes, count, "ram"),
+        "devdax-mem-mapping": lambda: use("dax", "ram", modes, checks.mapping),
+        "private": lambda: private(modes, min(count, 10), args.private_size),
         "private-hmm": lambda: checks.hmm(args.selftests / "hmm-tests", args.hmm_module),
-        "kmem": lambda: use("dax", "pmem", checks.kmem),
-        "migrate": lambda: use("dax", "pmem", lambda _: moves.migrate(min(count, 10))),
+        "kmem": lambda: use("dax", "pmem", modes, checks.kmem),
+        "migrate": lambda: use("dax", "pmem", modes, lambda _: moves.migrate(min(count, 10))),
         "folio": lambda: moves.copies(count, args.folio_module),
         "migrate-selftest": lambda: checks.selftest(args.selftests / "migration"),
         "machine-check": lambda: moves.machine_check(args.folio_module),
-        "trace": trace_gate,
-        "messages": messages,
-        "leaks": lambda: leaks(count),
-        "threads": lambda: threads(count),
-        "stock-faults": lambda: stock.faults(args.stock_module, count),
+        "trace": lambda: trace_gate(modes),
+        "messages": lambda: messages(modes),
+        "leaks": lambda: leaks(modes, count),
+        "threads": lambda: threads(modes, count),
+        "stock-faults": lambda: stock.faults(args.stock_module, args.module, count),
     }
     if name not in table:
         raise RuntimeError(f"there is no scenario {name}")
@@ -276,11 +239,10 @@ def main() -> int:
     parser.add_argument("--stock-module", default="", help="pagemint.ko, on a stock kernel")
     parser.add_argument("--output", type=Path, required=True)
     args = parser.parse_args()
-    globals()["stock_module"] = args.stock_module
     with args.output.open("w", buffering=1) as output:
         name = "start"
         try:
-            prepare(args.module)
+            prepare(args.module, stock_kernel=bool(args.stock_module))
             for name in args.scenario.split(","):
                 # Who finds no end of this file sees what was under way.
                 output.write(json.dumps({"scenario": name, "running": "binds"}) + "\n")

@@ -5,6 +5,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,11 @@ from checks import check, expect
 from devices import Device, run
 
 MODULE = Path("/sys/module/pagemint")
-HASH = Path("/sys/kernel/debug/pagemint/hash")
-HOOKED = Path("/sys/kernel/tracing/enabled_functions")
+PROBE = Path("/sys/kernel/debug/pagemint")
+TRACE = Path("/sys/kernel/tracing")
+LIVEPATCH = Path("/sys/kernel/livepatch/pagemint_livepatch")
+FUNCTION = "memmap_init_zone_device"
+PATIENCE = 60  # seconds for a livepatch to come or go
 REFUSALS = {
     "function": "has no memmap_init_zone_device",
     "entry": "which ftrace cannot hook",
@@ -26,66 +30,159 @@ REFUSALS = {
 Record = dict[str, Any]
 
 
-def faults(module: str, cycles: int) -> Iterator[Record]:
-    """Have the module fail, and load and unload it `cycles` times while a device is bound."""
+def faults(module: str, bench: str, cycles: int) -> Iterator[Record]:
+    """Have the module fail, and load and unload it `cycles` times while a device is bound.
+
+    Args:
+        module: pagemint.ko, built so that it can be made to fail.
+        bench: pagemint_guest.ko, which is loaded, and has a kretprobe on the function;
+            pagemint_livepatch.ko is beside it.
+        cycles: loads and unloads.
+    """
     device = Device("pfn", "pmem")
     device.bind()
-    wanted = HASH.read_text()
+    wanted = (PROBE / "hash").read_text()
 
     def same() -> None:
+        before = (PROBE / "last").read_text()
         device.unbind()
         device.bind()
-        expect(HASH.read_text() == wanted, "the memory map differs")
+        expect((PROBE / "last").read_text() != before, "the kretprobe saw no call")
+        expect((PROBE / "hash").read_text() == wanted, "the memory map differs")
 
-    for fault, says in REFUSALS.items():
-        yield check(f"fails at {fault}", lambda f=fault, s=says: _refuses(module, f, s, same))
-    yield check("taken", lambda: _taken(module, same))
-    yield check("mismatch", lambda: _mismatch(module, same))
-    yield check("unload in a bind", lambda: _unload_in_a_bind(module, device, same))
-    yield check("loads and unloads", lambda: _cycles(module, cycles, device, same))
+    patch = Path(bench).with_name("pagemint_livepatch.ko")
+    table: dict[str, Callable[[], str]] = {
+        f"fails at {fault}": lambda f=fault, s=says: _refuses(module, f, s, same)
+        for fault, says in REFUSALS.items()
+    }
+    table["livepatch first"] = lambda: _livepatch_first(module, patch, same)
+    table["livepatch second"] = lambda: _livepatch_second(module, patch, same)
+    table["traced before"] = lambda: _traced_before(module, same)
+    table["traced after"] = lambda: _traced_after(module, bench, same)
+    table["mismatch"] = lambda: _mismatch(module, same)
+    table["unload in a bind"] = lambda: _unload_in_a_bind(module, device, same)
+    table["loads and unloads"] = lambda: _cycles(module, cycles, device, same)
+    for name, work in table.items():
+        yield {"running": name}
+        yield check(name, work)
 
 
 def _unhooked() -> None:
     expect(not MODULE.exists(), "the module is still there")
-    lines = HOOKED.read_text().splitlines()
-    left = [line for line in lines if re.match(r"memmap_init_zone_device .* I", line)]
+    lines = (TRACE / "enabled_functions").read_text().splitlines()
+    left = [line for line in lines if re.match(rf"{FUNCTION} .* I", line)]
     expect(not left, f"the hook is still there: {left}")
 
 
+def _counts() -> dict[str, int]:
+    names = ("calls", "pages_filled", "mismatches")
+    return {name: int((MODULE / "parameters" / name).read_text()) for name in names}
+
+
 def _refuses(module: str, fault: str, says: str, same: Callable[[], None]) -> str:
-    run("dmesg", "-C")
-    try:
-        run("insmod", module, f"fault={fault}")
-    except RuntimeError as error:
-        said = str(error)
-    else:
-        raise RuntimeError("the module was loaded")
-    log = run("dmesg")
-    expect(says in log, f"the log does not say why: {log}")
+    said = _fails_to_load(module, says, f"fault={fault}")
     _unhooked()
     same()
     return said
 
 
-def _taken(module: str, same: Callable[[], None]) -> str:
-    """Load the module a second time under another name, which takes the function as a livepatch."""
-    second = module.replace("pagemint.ko", "pagemint_second.ko")
-    run("insmod", second)
+def _fails_to_load(module: str | Path, says: str, *parameters: str) -> str:
+    """Load a module that fails; the log has to have `says`. Return why insmod says it failed."""
+    run("dmesg", "-C")
     try:
-        said = _refuses(module, "", "is taken, by a livepatch", same)
+        run("insmod", module, *parameters)
+    except RuntimeError as error:
+        log = run("dmesg")
+        expect(says in log, f"the log does not say why: {log}")
+        return str(error).rpartition(": ")[2]
+    raise RuntimeError("the module was loaded")
+
+
+def _livepatch_first(module: str, patch: Path, same: Callable[[], None]) -> str:
+    # Nothing is bound meanwhile: the patch has the function do nothing.
+    run("insmod", patch)
+    try:
+        _wait(lambda: (LIVEPATCH / "transition").read_text() == "0\n", "the livepatch is not on")
+        said = _fails_to_load(module, "is taken, by a livepatch")
+        expect("busy" in said, f"it does not say that it is busy: {said}")
+        expect(not MODULE.exists(), "the module is still there")
     finally:
-        run("rmmod", "pagemint_second")
-    expect("busy" in said, f"it does not say that it is busy: {said}")
+        (LIVEPATCH / "enabled").write_text("0")
+        _wait(lambda: not LIVEPATCH.exists(), "the livepatch is still on")
+        run("rmmod", "pagemint_livepatch")
+    _unhooked()
+    same()
     return said
+
+
+def _livepatch_second(module: str, patch: Path, same: Callable[[], None]) -> str:
+    run("insmod", module)
+    said = _fails_to_load(patch, "failed to register ftrace handler")
+    expect("busy" in said, f"it does not say that it is busy: {said}")
+    return f"{said}; {_fills_and_goes(same)}"
+
+
+def _wait(what: Callable[[], bool], else_: str) -> None:
+    until = time.monotonic() + PATIENCE
+    while not what():
+        expect(time.monotonic() < until, else_)
+        time.sleep(0.1)
+
+
+def _fills_and_goes(same: Callable[[], None]) -> str:
+    """Bind with the module, which has to fill, and unload it."""
+    before = _counts()["pages_filled"]
+    same()
+    filled = _counts()["pages_filled"] - before
+    run("rmmod", "pagemint")
+    _unhooked()
+    same()
+    expect(filled > 0, "it filled nothing")
+    return f"{filled} pages filled"
+
+
+def _traced_before(module: str, same: Callable[[], None]) -> str:
+    """Have function_graph and the kretprobe on the function when the module comes and goes."""
+    with _graphed():
+        run("insmod", module)
+        said = _fills_and_goes(same)
+        return f"{said}, {_seen()} calls traced"
+
+
+def _traced_after(module: str, bench: str, same: Callable[[], None]) -> str:
+    """Have function_graph and the kretprobe come when the module is there, and go before it."""
+    run("rmmod", "pagemint_guest")
+    run("insmod", module)
+    run("insmod", bench)
+    # Of what was bound before the probe came it knows nothing.
+    with _graphed():
+        same()
+        seen = _seen()
+    return f"{_fills_and_goes(same)}, {seen} calls traced"
+
+
+@contextmanager
+def _graphed() -> Iterator[None]:
+    (TRACE / "set_ftrace_filter").write_text(FUNCTION)
+    (TRACE / "current_tracer").write_text("function_graph")
+    try:
+        yield
+    finally:
+        (TRACE / "current_tracer").write_text("nop")
+        (TRACE / "set_ftrace_filter").write_text("")
+
+
+def _seen() -> int:
+    """Return how many calls function_graph saw begin or, without calls in it, pass."""
+    seen = len(re.findall(rf"{FUNCTION}\(\)", (TRACE / "trace").read_text()))
+    expect(seen > 0, "function_graph saw no call")
+    return seen
 
 
 def _mismatch(module: str, same: Callable[[], None]) -> str:
     run("insmod", module, "fault=mismatch")
     same()
-    counts = {
-        name: int((MODULE / "parameters" / name).read_text())
-        for name in ("calls", "pages_filled", "mismatches")
-    }
+    counts = _counts()
     run("rmmod", "pagemint")
     expect(counts == {"calls": 1, "pages_filled": 0, "mismatches": 1}, f"it counted {counts}")
     return "left to the kernel's own code and counted"

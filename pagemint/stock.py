@@ -48,7 +48,8 @@ def kernel(line: str, *, fault: bool = False) -> StockKernel:
 
     Args:
         line: two numbers.
-        fault: build the module so that its parameter `fault` makes it fail.
+        fault: build the module so that its parameter `fault` makes it fail, and a livepatch that
+            is in its way.
 
     Raises:
         Failure: the mirror has none or cannot be reached, its compiler is missing, the disk is
@@ -138,21 +139,19 @@ def _relocate(headers: Path) -> None:
 
 def _modules(headers: Path, version: str, fault: bool) -> Path:
     """Return a directory with guest/pagemint_guest.ko and module/pagemint.ko in it."""
-    bench = vmkernel.GUEST / "pagemint_guest.c"
+    guest = [vmkernel.GUEST / "pagemint_guest.c"]
+    if fault:
+        guest.append(vmkernel.GUEST / "pagemint_livepatch.c")
     module = [MODULE / "Kbuild", *sources()]
     parts = [MODULE.parent / "kernel" / one for one in _HEADERS]
 
     def make(work: Path) -> None:
-        for one in (*module, *parts, bench):
+        for one in (*module, *parts, *guest):
             copy = work / one.relative_to(MODULE.parent)
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(one, copy)
-        (work / "guest/Kbuild").write_text(f"obj-m := {bench.with_suffix('.o').name}\n")
-        if fault:
-            # What takes the function before the module does: the same by another name.
-            shutil.copyfile(MODULE / "pagemint.c", work / "module/pagemint_second.c")
-            with (work / "module/Kbuild").open("a") as kbuild:
-                kbuild.write("obj-m += pagemint_second.o\n")
+        objects = " ".join(one.with_suffix(".o").name for one in guest)
+        (work / "guest/Kbuild").write_text(f"obj-m := {objects}\n")
         with step(f"building modules for Debian's Linux {version}"):
             for name in ("guest", "module"):
                 argv: list[str | Path] = ["make", "-s", "-C", headers, f"M={work / name}"]
@@ -160,5 +159,5 @@ def _modules(headers: Path, version: str, fault: bool) -> Path:
                 log, what = work / f"{name}.log", f"building {name} for Debian's Linux {version}"
                 run(argv, env=build.environment(), log=log, what=what)
 
-    key = cache.digest(version, str(fault), bench, *module, *parts)
+    key = cache.digest(version, str(fault), *guest, *module, *parts)
     return cache.entry("stock-modules", key, make, in_place=True)
