@@ -38,7 +38,11 @@ module:
 	@$(MAKE) --no-print-directory -C $(KDIR) M=$(CURDIR)/module modules
 
 install-module: module
-	@$(MAKE) -C $(KDIR) M=$(CURDIR)/module INSTALL_MOD_DIR=updates modules_install
+	@$(MAKE) --no-print-directory -C $(KDIR) M=$(CURDIR)/module INSTALL_MOD_DIR=updates \
+		CONFIG_MODULE_SIG_ALL= modules_install
+	@# Headers have no System.map, without which the above leaves this out.
+	@depmod $(if $(INSTALL_MOD_PATH),-b $(INSTALL_MOD_PATH)) \
+		$$(modinfo -F vermagic module/pagemint.ko | cut -d' ' -f1)
 
 docs:
 	@sh scripts/setup
