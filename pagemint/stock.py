@@ -85,13 +85,19 @@ def sources() -> list[Path]:
 
 
 def choose(found: list[Package], line: str) -> Package:
-    """Return the newest headers of a line, of those whose compiler this machine has.
+    """Return the newest headers of a line with an image, whose compiler this machine has.
 
     Raises:
         Failure: there are none.
     """
     name = rf"linux-headers-{re.escape(line)}\.[0-9][0-9.]*(-[0-9]+|\+deb[0-9.]+)?-amd64"
-    headers = [package for package in found if re.fullmatch(name, package.name)]
+    whole = {(package.name, package.version) for package in found}
+    headers = [
+        package
+        for package in found
+        # Headers can be on the mirror before the image, which is signed first.
+        if re.fullmatch(name, package.name) and (_image(package), package.version) in whole
+    ]
     headers.sort(key=lambda package: apt.version_key(package.version))
     if not headers:
         raise Failure(
@@ -100,24 +106,28 @@ def choose(found: list[Package], line: str) -> Package:
         )
     buildable = [package for package in headers if shutil.which(_compiler(package))]
     if not buildable:
-        compiler = _compiler(headers[-1])
+        compilers = " or ".join(sorted({_compiler(package) for package in headers}))
         raise Failure(
-            f"modules for Debian's Linux {line} need {compiler}, which this machine lacks",
-            f"install it (apt-get install {compiler}), or choose another line",
+            f"modules for Debian's Linux {line} need {compilers}, which this machine lacks",
+            "install it, if its Debian has it, or choose another line",
         )
     return buildable[-1]
 
 
 def closure(found: list[Package], headers: Package) -> list[Package]:
     """Return all packages of the kernel that `headers` are of, themselves first."""
-    image = headers.name.replace("-headers-", "-image-", 1)
     same = {package.name: package for package in found if package.version == headers.version}
-    wanted, names = [headers], [*headers.depends, image]
+    wanted, names = [headers], [*headers.depends, _image(headers)]
     for name in names:
         if name in same and same[name] not in wanted:
             wanted.append(same[name])
             names.extend(one for one in same[name].depends if one not in names)
     return wanted
+
+
+def _image(headers: Package) -> str:
+    """Return the name of the image that headers are for."""
+    return headers.name.replace("-headers-", "-image-", 1)
 
 
 def _compiler(headers: Package) -> str:
@@ -132,7 +142,8 @@ def _compiler(headers: Package) -> str:
 def _relocate(headers: Path) -> None:
     """Have headers find their other half where they lie, not in /usr/src."""
     makefile = headers / "Makefile"
-    makefile.write_text(makefile.read_text().replace("include /usr/src/", "include ../"))
+    text = makefile.read_text().replace(f"=/usr/src/{headers.name}", ":=$(CURDIR)")
+    makefile.write_text(text.replace("include /usr/src/", "include ../"))
     # With it a build wants pahole, to describe types that nobody asks for.
     (headers / "vmlinux").unlink(missing_ok=True)
 
