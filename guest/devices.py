@@ -25,24 +25,12 @@ def run(*argv: str | Path) -> str:
 
 
 class Device:
-    """A device of the nd bus, to be bound and unbound."""
+    """A device on a bus, to be bound and unbound."""
 
-    def __init__(self, kind: str, where: str) -> None:
-        """Make the namespace anew, and not yet bound.
-
-        Args:
-            kind: pfn for fsdax, dax for devdax.
-            where: the memory map is to be; pmem for the device, ram for ordinary memory.
-        """
-        run("ndctl", "destroy-namespace", "-f", NAMESPACE)
-        # ndctl would bind it at once, and the first bind is to be timed like those to come.
-        self.name = (REGION / f"{kind}_seed").read_text().strip()
-        self.driver = Path("/sys/bus/nd/drivers") / DRIVERS[kind]
-        path = REGION / self.name
-        (path / "uuid").write_text(str(uuid.uuid4()))
-        (path / "mode").write_text(where)
-        (path / "align").write_text(str(ALIGN))
-        (path / "namespace").write_text(NAMESPACE)
+    def __init__(self, name: str, driver: Path) -> None:
+        """Name the device as its bus does, and the directory of its driver."""
+        self.name = name
+        self.driver = driver
 
     def unbind(self) -> None:
         """Take the device from its driver, which takes the memory map down."""
@@ -53,6 +41,27 @@ class Device:
         start = time.monotonic_ns()
         (self.driver / "bind").write_text(self.name)
         return time.monotonic_ns() - start
+
+
+class Namespace(Device):
+    """A device on the emulated memory of a guest."""
+
+    def __init__(self, kind: str, where: str) -> None:
+        """Make the namespace anew, and not yet bound.
+
+        Args:
+            kind: pfn for fsdax, dax for devdax.
+            where: the memory map is to be; pmem for the device, ram for ordinary memory.
+        """
+        run("ndctl", "destroy-namespace", "-f", NAMESPACE)
+        # ndctl would bind it at once, and the first bind is to be timed like those to come.
+        name = (REGION / f"{kind}_seed").read_text().strip()
+        super().__init__(name, Path("/sys/bus/nd/drivers") / DRIVERS[kind])
+        path = REGION / name
+        (path / "uuid").write_text(str(uuid.uuid4()))
+        (path / "mode").write_text(where)
+        (path / "align").write_text(str(ALIGN))
+        (path / "namespace").write_text(NAMESPACE)
 
 
 def the_one(pattern: str, directory: str) -> Path:

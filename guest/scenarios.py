@@ -8,15 +8,18 @@ import argparse
 import json
 import os
 import random
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import checks
+import host
 import moves
 import stock
-from devices import Device, run
+from devices import Device, Namespace, run
+from inventory import Existing
 from modes import Modes, counted, counts
 
 PROBE = Path("/sys/kernel/debug/pagemint")
@@ -26,15 +29,22 @@ DRIVERS = ("nd_e820", "nd_pmem", "dax_pmem", "device_dax")
 Record = dict[str, Any]
 
 
-def prepare(module: str, *, stock_kernel: bool) -> None:
-    """Mount what the scenarios read, load the module `module`, and a stock kernel's drivers."""
+def prepare(module: str, *, drivers: bool) -> None:
+    """Mount what the scenarios read, load the module `module`, and drivers if they are wanted."""
     for kind, where in (("debugfs", PROBE.parent), ("tracefs", TRACE)):
         if where.is_dir() and not where.is_mount():
             run("mount", "-t", kind, "none", str(where))
-    if stock_kernel:
+    if drivers:
         run("modprobe", "-a", *DRIVERS)
     if not PROBE.exists():
         run("insmod", module)
+
+
+def unload(modes: Modes) -> None:
+    """Unload what was loaded."""
+    modes.choose("base")
+    if Path("/sys/module/pagemint_guest").exists():
+        run("rmmod", "pagemint_guest")
 
 
 def last_init() -> tuple[int, int]:
@@ -83,21 +93,30 @@ def binds(device: Device, modes: Modes, count: int) -> Iterator[Record]:
 
 def fsdax(modes: Modes, count: int, where: str) -> Iterator[Record]:
     """Order 0, the memory map on the device, or in ordinary memory."""
-    yield from binds(Device("pfn", where), modes, count)
+    yield from binds(Namespace("pfn", where), modes, count)
 
 
 def devdax(modes: Modes, count: int, where: str) -> Iterator[Record]:
     """2 MiB compounds, the memory map on the device, or in ordinary memory and deduplicated."""
-    yield from binds(Device("dax", where), modes, count)
+    yield from binds(Namespace("dax", where), modes, count)
 
 
 def use(
     kind: str, where: str, modes: Modes, check: Callable[[Device], Iterator[Record]]
 ) -> Iterator[Record]:
     """Check that a device works as memory."""
-    device = Device(kind, where)
+    device = Namespace(kind, where)
     first_bind(device, modes)
     yield from check(device)
+
+
+def existing(modes: Modes, count: int, name: str) -> Iterator[Record]:
+    """Bind a device of this machine's again and again; in the end it is bound as it was."""
+    device = Existing(name)
+    try:
+        yield from rebinds(device, modes, count)
+    finally:
+        device.restore()
 
 
 def private(modes: Modes, count: int, size: int) -> Iterator[Record]:
@@ -122,7 +141,7 @@ def trace_gate(modes: Modes) -> Iterator[Record]:
     event = TRACE / "events/page_ref/page_ref_set/enable"
     if not event.exists():
         raise RuntimeError("this kernel has no page_ref events: it needs CONFIG_DEBUG_PAGE_REF")
-    device = Device("pfn", "pmem")
+    device = Namespace("pfn", "pmem")
     device.bind()
     _, start, pages = last_range()
     # Those of the device alone.
@@ -144,7 +163,7 @@ def trace_gate(modes: Modes) -> Iterator[Record]:
 
 def messages(modes: Modes) -> Iterator[Record]:
     """Return what memmap_init_zone_device() says of itself in each mode."""
-    device = Device("pfn", "pmem")
+    device = Namespace("pfn", "pmem")
     device.bind()
     for mode in modes.names:
         modes.choose(mode)
@@ -165,7 +184,7 @@ def bind_told(device: Device) -> str:
 def threads(modes: Modes, count: int) -> Iterator[Record]:
     """Bind `count` times with the memory map shared among threads, after once as mainline does."""
     for kind, where in (("pfn", "ram"), ("dax", "pmem")):
-        device = Device(kind, where)
+        device = Namespace(kind, where)
         for number in range(count + 1):
             # A race, which one thread runs, would leave less for others.
             modes.choose("fill" if number else "slow")
@@ -177,7 +196,7 @@ def threads(modes: Modes, count: int) -> Iterator[Record]:
 
 def leaks(modes: Modes, count: int) -> Iterator[Record]:
     """Return the memory that is in use before and after `count` binds, in bytes, and kmemleak's."""
-    device = Device("pfn", "ram")
+    device = Namespace("pfn", "ram")
     device.bind()
     for number in range(count + 20):
         if number in (20, count + 19):
@@ -210,6 +229,7 @@ def scenario(name: str, args: argparse.Namespace) -> Iterator[Record]:
         "devdax-mem-mapping": lambda: use("dax", "ram", modes, checks.mapping),
         "private": lambda: private(modes, min(count, 10), args.private_size),
         "private-hmm": lambda: checks.hmm(args.selftests / "hmm-tests", args.hmm_module),
+        "existing": lambda: existing(modes, count, args.device),
         "kmem": lambda: use("dax", "pmem", modes, checks.kmem),
         "migrate": lambda: use("dax", "pmem", modes, lambda _: moves.migrate(min(count, 10))),
         "folio": lambda: moves.copies(count, args.folio_module),
@@ -219,6 +239,7 @@ def scenario(name: str, args: argparse.Namespace) -> Iterator[Record]:
         "messages": lambda: messages(modes),
         "leaks": lambda: leaks(modes, count),
         "threads": lambda: threads(modes, count),
+        "host": lambda: host.checks_of(args.headers),
         "stock-faults": lambda: stock.faults(args.stock_module, args.module, count),
     }
     if name not in table:
@@ -235,19 +256,28 @@ def main() -> int:
     parser.add_argument("--module", required=True, help="pagemint_guest.ko")
     parser.add_argument("--folio-module", required=True, help="pagemint_folio.ko")
     parser.add_argument("--hmm-module", required=True, help="test_hmm.ko")
-    parser.add_argument("--selftests", type=Path, required=True, help="where their programs are")
+    parser.add_argument("--selftests", type=Path, default=Path(), help="where their programs are")
     parser.add_argument("--stock-module", default="", help="pagemint.ko, on a stock kernel")
+    parser.add_argument("--headers", default="", help="of the running kernel")
+    parser.add_argument("--device", default="", help="of this machine's, for existing")
+    parser.add_argument("--host", action="store_true", help="load no drivers, and unload all")
     parser.add_argument("--output", type=Path, required=True)
     args = parser.parse_args()
+    # What was begun is undone, as after a failure.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     with args.output.open("w", buffering=1) as output:
         name = "start"
         try:
-            prepare(args.module, stock_kernel=bool(args.stock_module))
-            for name in args.scenario.split(","):
-                # Who finds no end of this file sees what was under way.
-                output.write(json.dumps({"scenario": name, "running": "binds"}) + "\n")
-                for record in scenario(name, args):
-                    output.write(json.dumps({"scenario": name, **record}) + "\n")
+            try:
+                prepare(args.module, drivers=bool(args.stock_module) and not args.host)
+                for name in args.scenario.split(","):
+                    # Who finds no end of this file sees what was under way.
+                    output.write(json.dumps({"scenario": name, "running": "binds"}) + "\n")
+                    for record in scenario(name, args):
+                        output.write(json.dumps({"scenario": name, **record}) + "\n")
+            finally:
+                if args.host:
+                    unload(Modes(args.stock_module))
         except (OSError, RuntimeError) as error:
             output.write(json.dumps({"scenario": name, "error": str(error)}) + "\n")
             return 1

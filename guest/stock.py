@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from checks import check, expect
-from devices import Device, run
+from devices import Device, Namespace, run
 
 MODULE = Path("/sys/module/pagemint")
 PROBE = Path("/sys/kernel/debug/pagemint")
@@ -39,7 +39,7 @@ def faults(module: str, bench: str, cycles: int) -> Iterator[Record]:
             pagemint_livepatch.ko is beside it.
         cycles: loads and unloads.
     """
-    device = Device("pfn", "pmem")
+    device = Namespace("pfn", "pmem")
     device.bind()
     wanted = (PROBE / "hash").read_text()
 

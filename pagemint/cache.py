@@ -33,12 +33,16 @@ def entry(kind: str, key: str, make: Callable[[Path], None], *, in_place: bool =
 
     `make` fills an empty staging directory, which is then renamed into place. What takes its own
     absolute path into account (a kernel's build directory) says `in_place`, and is built where it
-    stays. A stamp file written last tells that an entry is complete. Other processes that want the
-    same entry wait. After a failure in place the directory stays, for its logs, until the next try.
+    stays. A stamp file written last tells that an entry is complete; it is then taken as it is,
+    even from a cache that cannot be written. Other processes that want the same entry wait.
+    After a failure in place the directory stays, for its logs, until the next try.
 
     Raises:
         Failure: the cache directory cannot be written; and whatever `make` raises.
     """
+    complete = find(kind, key)
+    if complete:
+        return complete
     final = root() / kind / key
     with locked(final, f"{kind} {key}"):
         found = find(kind, key)

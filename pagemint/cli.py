@@ -14,6 +14,7 @@ from typing import NoReturn
 COMMANDS = {
     "bench": "time the memory map's bring-up, before and after, on this machine",
     "vm": "bind and rebind real devices in virtual machines, before and after",
+    "host": "bind and rebind on this machine, before and after",
     "series": "put the patch series into a kernel tree, or write it as mails",
     "source": "list and fetch kernel sources",
     "report": "turn results into a page of plots",

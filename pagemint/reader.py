@@ -194,7 +194,7 @@ def parse(text: bytes, file: str) -> Result:
     Raises:
         Failure: it is not a result of this schema.
     """
-    remedy = "make it anew with pagemint bench or vm, and --json"
+    remedy = "make it anew with pagemint bench, vm or host, and --json"
     try:
         raw = msgspec.json.decode(text)
         _check_schema(raw, file)

@@ -42,6 +42,11 @@ class StockKernel(Kernel):
         """What QEMU boots."""
         return self.built / f"boot/vmlinuz-{self.release}"
 
+    @property
+    def headers(self) -> Path:
+        """What modules for it are built against."""
+        return self.built / f"usr/src/linux-headers-{self.release}"
+
 
 def kernel(line: str, *, fault: bool = False) -> StockKernel:
     """Return Debian's newest kernel of a line ("6.12") that this machine can build modules for.
@@ -74,9 +79,47 @@ def kernel(line: str, *, fault: bool = False) -> StockKernel:
         _relocate(work / "usr/src" / headers.name)
 
     root = cache.entry("stock", headers.version, unpack)
-    modules = _modules(root / "usr/src" / headers.name, headers.version, fault)
-    bench, filler = modules / "guest/pagemint_guest.ko", modules / "module/pagemint.ko"
+    what = f"Debian's Linux {headers.version}"
+    bench, filler = modules(root / "usr/src" / headers.name, what, fault=fault)
     return StockKernel("stock", root, bench, filler, release)
+
+
+def modules(headers: Path, what: str, *, fault: bool = False) -> tuple[Path, Path]:
+    """Return pagemint_guest.ko and pagemint.ko, built if they are not in the cache.
+
+    Args:
+        headers: of the kernel they are for.
+        what: that kernel is called.
+        fault: see kernel().
+
+    Raises:
+        Failure: they do not build.
+    """
+    guest = [vmkernel.GUEST / "pagemint_guest.c"]
+    if fault:
+        guest.append(vmkernel.GUEST / "pagemint_livepatch.c")
+    module = [MODULE / "Kbuild", *sources()]
+    parts = [MODULE.parent / "kernel" / one for one in _HEADERS]
+
+    def make(work: Path) -> None:
+        for one in (*module, *parts, *guest):
+            copy = work / one.relative_to(MODULE.parent)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(one, copy)
+        objects = " ".join(one.with_suffix(".o").name for one in guest)
+        (work / "guest/Kbuild").write_text(f"obj-m := {objects}\n")
+        with step(f"building modules for {what}"):
+            for name in ("guest", "module"):
+                argv: list[str | Path] = ["make", "-s", "-C", headers, f"M={work / name}"]
+                argv += [*(["FAULT=1"] if fault else []), "modules"]
+                log, doing = work / f"{name}.log", f"building {name} for {what}"
+                run(argv, env=build.environment(), log=log, what=doing)
+
+    # Which kernel they are of: its functions with their checksums, and its configuration.
+    of = (headers / "Module.symvers", headers / ".config")
+    key = cache.digest(*of, str(fault), *guest, *module, *parts)
+    made = cache.entry("stock-modules", key, make, in_place=True)
+    return made / "guest/pagemint_guest.ko", made / "module/pagemint.ko"
 
 
 def sources() -> list[Path]:
@@ -146,29 +189,3 @@ def _relocate(headers: Path) -> None:
     makefile.write_text(text.replace("include /usr/src/", "include ../"))
     # With it a build wants pahole, to describe types that nobody asks for.
     (headers / "vmlinux").unlink(missing_ok=True)
-
-
-def _modules(headers: Path, version: str, fault: bool) -> Path:
-    """Return a directory with guest/pagemint_guest.ko and module/pagemint.ko in it."""
-    guest = [vmkernel.GUEST / "pagemint_guest.c"]
-    if fault:
-        guest.append(vmkernel.GUEST / "pagemint_livepatch.c")
-    module = [MODULE / "Kbuild", *sources()]
-    parts = [MODULE.parent / "kernel" / one for one in _HEADERS]
-
-    def make(work: Path) -> None:
-        for one in (*module, *parts, *guest):
-            copy = work / one.relative_to(MODULE.parent)
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(one, copy)
-        objects = " ".join(one.with_suffix(".o").name for one in guest)
-        (work / "guest/Kbuild").write_text(f"obj-m := {objects}\n")
-        with step(f"building modules for Debian's Linux {version}"):
-            for name in ("guest", "module"):
-                argv: list[str | Path] = ["make", "-s", "-C", headers, f"M={work / name}"]
-                argv += [*(["FAULT=1"] if fault else []), "modules"]
-                log, what = work / f"{name}.log", f"building {name} for Debian's Linux {version}"
-                run(argv, env=build.environment(), log=log, what=what)
-
-    key = cache.digest(version, str(fault), *guest, *module, *parts)
-    return cache.entry("stock-modules", key, make, in_place=True)

@@ -13,7 +13,8 @@ from pagemint.stats import Estimate
 _SAME = "slow"  # mainline's code in the patched tree: the same as base, in another place
 
 
-_DEFAULTS = ("auto", "fill", "patched")  # a kernel that has the first does not do the second
+# A kernel that has the first does not do the second.
+_DEFAULTS = ("auto", "fill", "patched", "module")
 
 
 @dataclass(frozen=True)

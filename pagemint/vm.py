@@ -3,22 +3,17 @@
 
 import argparse
 import os
-import re
 import shutil
-import statistics
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from rich.console import Console
-from rich.table import Table
 
-from pagemint import build, report, result, series, stock, vmfolio, vmguest, vmkernel
+from pagemint import binds, build, report, result, series, stock, vmfolio, vmguest, vmkernel
+from pagemint.binds import BindRow
 from pagemint.errors import Failure
-from pagemint.measure import MODES
 from pagemint.progress import note, step
-from pagemint.result import Row
 from pagemint.sizes import format_size, parse_size
 from pagemint.vmguest import Guest, Record
 from pagemint.vmkernel import Kernel
@@ -39,9 +34,6 @@ STOCK_SCENARIOS = {
 }
 """The same for a stock kernel: what shows that the memory map stays the same."""
 
-STOCK_MODES = ("module-off", "module")
-"""What guest/scenarios.py calls the module for stock kernels, switched off and on."""
-
 FRAGMENTS = ("vm", "use")
 """What configures the kernels: files of guest/config."""
 
@@ -59,26 +51,6 @@ _PROGRAMS = {
     "mkfs.xfs": "xfsprogs",
 }
 _HEADERS = {"/usr/include/numa.h": "libnuma-dev"}
-
-
-@dataclass(frozen=True)
-class GuestRow(Row):
-    """A row of a guest: runs_ms are the rebinds, the speed-up is that of the medians.
-
-    Attributes:
-        mean_ms: the mean of runs_ms.
-        first_ms: the memory map of the first bind, on memory that nobody has touched; None if
-            that bind was in another mode.
-        bind_ms: the whole bind, each time.
-        first_bind_ms: the whole first bind.
-        hash: over the struct pages that were left.
-    """
-
-    mean_ms: float
-    first_ms: float | None
-    bind_ms: list[float]
-    first_bind_ms: float | None
-    hash: str
 
 
 @dataclass(frozen=True)
@@ -170,7 +142,7 @@ def main(args: argparse.Namespace) -> int:
     device = size // _SECTION * _SECTION
     private = min(device, _PRIVATE_MOST // _SECTION * _SECTION)
     guest = Guest(accel, device, args.limit, selftests)
-    rows: list[GuestRow] = []
+    rows: list[BindRow] = []
     copies: list[vmfolio.CopyRow] = []
     checks: list[Check] = []
     status = 0
@@ -183,16 +155,15 @@ def main(args: argparse.Namespace) -> int:
                 booted = replace(guest, cpus=_CPUS.get(name, guest.cpus))
                 records[kernel.variant], _ = booted.run(kernel, inner, args.rebinds, private)
             checks += checks_of(kernel.variant, records[kernel.variant])
-            status |= judge_counts(records[kernel.variant])
+            status |= binds.judge_counts(records[kernel.variant])
         for inner in scenarios[name]:
-            rows += _rows(inner, records, private if inner == "private" else device)
+            rows += binds.rows_of(inner, records, private if inner == "private" else device)
         if not args.stock:
             copies += vmfolio.rows(records)
 
     console = Console(stderr=args.json == "-")
     if rows:
-        _print_table("Binds", rows, accel, _binds, console)
-        _print_table("Memory maps", rows, accel, _memory_maps, console)
+        binds.print_tables(rows, f"in a guest ({accel})", accel != "kvm", console)
     if copies:
         console.print(vmfolio.table(copies, accel))
     body = {
@@ -204,41 +175,7 @@ def main(args: argparse.Namespace) -> int:
     }
     result.write(args.json, body)
     report.after_run(args, body)
-    return max(_same_hashes(rows), judge(checks), status)
-
-
-def _rows(name: str, records: dict[str, list[Record]], device: int) -> list[GuestRow]:
-    rows: list[GuestRow] = []
-    for kernel in records:
-        mine = [r for r in records[kernel] if r["scenario"] == name and "mode" in r]
-        for mode in ("base", *MODES, *STOCK_MODES):
-            again = [r for r in mine if r["mode"] == mode and "first" not in r]
-            if not again:
-                continue
-            first = [r for r in mine if r["mode"] == mode and "first" in r]
-            init = [record["init_ns"] / 1e6 for record in again]
-            hashes = {record["hash"] for record in again if "hash" in record}
-            median = statistics.median(init)
-            rows.append(
-                GuestRow(
-                    workload=name,
-                    variant=mode,
-                    threads=1,
-                    device_bytes=device,
-                    pages=again[0]["pages"],
-                    runs_ms=init,
-                    median_ms=median,
-                    ns_per_page=median * 1e6 / again[0]["pages"],
-                    speedup=rows[0].median_ms / median if rows else 1.0,
-                    limit_ratio=None,
-                    mean_ms=statistics.mean(init),
-                    first_ms=first[0]["init_ns"] / 1e6 if first else None,
-                    bind_ms=[record["bind_ns"] / 1e6 for record in again],
-                    first_bind_ms=first[0]["bind_ns"] / 1e6 if first else None,
-                    hash=" ".join(sorted(hashes)),
-                )
-            )
-    return rows
+    return max(binds.same_hashes(rows), judge(checks), status)
 
 
 def checks_of(kernel: str, records: list[Record]) -> list[Check]:
@@ -248,27 +185,6 @@ def checks_of(kernel: str, records: list[Record]) -> list[Check]:
         for r in records
         if "check" in r
     ]
-
-
-def judge_counts(records: list[Record]) -> int:
-    """Say whether the module for stock kernels filled what it should alone; the exit status.
-
-    Of pages of order 0 all but two of each pageblock and what is left over at both ends.
-    """
-    status = 0
-    for record in records:
-        if "pages_filled" not in record:
-            continue
-        scenario, mode, filled = record["scenario"], record["mode"], record["pages_filled"]
-        fills = mode == "module" and not scenario.startswith("devdax")
-        few = filled < record["pages"] * 9 // 10 if fills else filled != 0
-        if few or record["mismatches"] or record["calls"] != 1:
-            note(
-                f"pagemint: {scenario} ({mode}): {filled} of {record['pages']} pages filled, "
-                f"{record['mismatches']} mismatches, {record['calls']} calls"
-            )
-            status = 1
-    return status
 
 
 def judge(checks: list[Check]) -> int:
@@ -295,22 +211,6 @@ def judge(checks: list[Check]) -> int:
     for scenario, count in counts.items():
         told = ", ".join(f"{number} {outcome}" for outcome, number in count.most_common())
         note(f"{scenario}: of the kernel's own tests {told}, on both kernels alike")
-    return status
-
-
-def _same_hashes(rows: list[GuestRow]) -> int:
-    """Say whether every variant of a scenario left the same memory map; the exit status."""
-    if not rows:
-        return 0
-    status = 0
-    for name in dict.fromkeys(row.workload for row in rows):
-        hashes = {row.hash for row in rows if row.workload == name}
-        same = len(hashes) == 1 and re.fullmatch("[0-9a-f]+", next(iter(hashes)))
-        if not same:
-            note(f"pagemint: {name}: the memory maps differ; see the hashes in the result")
-            status = 1
-    if not status:
-        note("every variant left the same memory map")
     return status
 
 
@@ -344,50 +244,3 @@ def _fitting_size(wanted: int) -> int:
             "end some programs, or use a larger machine",
         )
     return wanted
-
-
-def _binds(row: GuestRow) -> tuple[float | None, list[float]]:
-    return row.first_bind_ms, row.bind_ms
-
-
-def _memory_maps(row: GuestRow) -> tuple[float | None, list[float]]:
-    return row.first_ms, row.runs_ms
-
-
-def _print_table(
-    what: str,
-    rows: list[GuestRow],
-    accel: str,
-    times: Callable[[GuestRow], tuple[float | None, list[float]]],
-    console: Console,
-) -> None:
-    comparable = accel == "kvm"
-    table = Table(
-        title=f"{what} in a guest ({accel}), ms: the first and the rest",
-        caption=None if comparable else "emulated: the times cannot be compared",
-    )
-    for name in ("scenario", "variant"):
-        table.add_column(name, no_wrap=True)
-    for name in ("first", "mean", "median", "spread", *(["gain"] if comparable else [])):
-        table.add_column(name, justify="right", no_wrap=True)
-    bases: dict[str, float] = {}
-    for number, row in enumerate(rows):
-        first, again = times(row)
-        median = statistics.median(again)
-        base = bases.setdefault(row.workload, median)
-        table.add_row(
-            row.workload,
-            row.variant,
-            "" if first is None else _digits(first),
-            _digits(statistics.mean(again)),
-            _digits(median),
-            f"{_digits(min(again))}-{_digits(max(again))}",
-            *([f"{base / median:.2f}x"] if comparable else []),
-            end_section=number + 1 == len(rows) or rows[number + 1].workload != row.workload,
-        )
-    console.print(table)
-
-
-def _digits(milliseconds: float) -> str:
-    """Return three digits of it or more."""
-    return f"{milliseconds:.{2 if milliseconds < 10 else 1 if milliseconds < 100 else 0}f}"

@@ -69,15 +69,8 @@ class Guest:
         """
         shared = Path(tempfile.mkdtemp(prefix="pagemint-vm-"))
         records, console = shared / "records", shared / "console"
-        command: list[str | Path] = [
-            *(sys.executable, vmkernel.GUEST / "scenarios.py", "--scenario", scenarios),
-            *("--rebinds", str(rebinds), "--private-size", str(private)),
-            *("--module", kernel.module, "--output", records),
-            *("--folio-module", kernel.folio_module, "--hmm-module", kernel.hmm_module),
-            *("--selftests", self.selftests or "none"),
-        ]
-        if kernel.filler:
-            command += ["--stock-module", kernel.filler]
+        command = scenarios_command(kernel, scenarios, rebinds, private, records)
+        command += ["--selftests", self.selftests or "none"]
         region = f"memmap={self.device >> 20}M!{_DEVICE_START >> 20}M"
         argv: list[str | Path] = [
             *("vng", "-r", kernel.image, "--force-9p", "--verbose", "--cpus", str(self.cpus)),
@@ -93,8 +86,7 @@ class Guest:
         except Failure as failure:
             # Of vng's status nothing follows: the guest itself says whether it came to its end.
             ended = failure.message.removeprefix(f"{what} ").removeprefix("failed: ")
-        lines = records.read_text().splitlines() if records.exists() else []
-        said = [json.loads(line) for line in lines if line.endswith("}")]
+        said = read_records(records)
         text = console.read_text() if console.exists() else ""
         errors = [record["error"] for record in said if "error" in record]
         trouble = [line for line in text.splitlines() if _TROUBLE.search(line)]
@@ -134,6 +126,26 @@ class Guest:
             backend = f"memory-backend-ram,id=node{node},size={size},reserve=off"
             options.append(f"-object {backend} -numa node,memdev=node{node}{cpu}")
         return " ".join([*options, self.options])
+
+
+def scenarios_command(
+    kernel: Kernel, scenarios: str, rebinds: int, private: int, records: Path
+) -> list[str | Path]:
+    """Return the command that runs guest/scenarios.py, and writes to the file `records`."""
+    command: list[str | Path] = [
+        *(sys.executable, vmkernel.GUEST / "scenarios.py", "--scenario", scenarios),
+        *("--rebinds", str(rebinds), "--private-size", str(private)),
+        *("--module", kernel.module, "--output", records),
+        *("--folio-module", kernel.folio_module, "--hmm-module", kernel.hmm_module),
+        *("--headers", kernel.headers),
+    ]
+    return [*command, "--stock-module", kernel.filler] if kernel.filler else command
+
+
+def read_records(file: Path) -> list[Record]:
+    """Return what guest/scenarios.py wrote so far; nothing, if the file is not there."""
+    lines = file.read_text().splitlines() if file.exists() else []
+    return [json.loads(line) for line in lines if line.endswith("}")]
 
 
 def choose_accel(asked: str, kernel: Kernel) -> str:

@@ -39,6 +39,11 @@ class Kernel:
         return self.built / "arch/x86/boot/bzImage"
 
     @property
+    def headers(self) -> Path:
+        """What modules for it are built against."""
+        return self.built
+
+    @property
     def folio_module(self) -> Path:
         """What copies folios in a guest: pagemint_folio.ko for it."""
         return self.module.with_name("pagemint_folio.ko")

@@ -19,10 +19,10 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from pagemint import cli, page, plots, reader, report, result, stats, verdict
+from pagemint.binds import BindRow
 from pagemint.errors import Failure
 from pagemint.measure import NativeRow
 from pagemint.verdict import Judged
-from pagemint.vm import GuestRow
 
 HOSTILE = '<script>alert(1)</script>"><img src=x onerror=alert(1)>'
 SMALL: dict[str, Any] = {"workloads": ("fsdax",), "modes": {"base": 57.0, "fill": 35.0}}
@@ -130,7 +130,7 @@ def test_what_bench_and_vm_write_is_read() -> None:
     common |= {"device_bytes": 1 << 30, "pages": 1 << 18, "runs_ms": [1.0, 2.0], "median_ms": 1.5}
     common |= {"ns_per_page": 5.7, "speedup": 1.0}
     native = NativeRow(**common, limit_ratio=0.9, returns="plain")
-    guest = GuestRow(
+    guest = BindRow(
         **{**common, "variant": "slow"},
         limit_ratio=None,
         bind_ms=[3.0, 4.0],

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pagemint import apt, cli, stock, vm, vmguest
+from pagemint import apt, binds, cli, stock, vm, vmguest
 from pagemint.apt import Package
 from pagemint.errors import Failure
 from pagemint.run import run
@@ -114,7 +114,7 @@ def counted(scenario: str, mode: str, **changes: int) -> dict[str, Any]:
     ],
 )
 def test_what_the_module_counts_is_judged(record: dict[str, Any], status: int) -> None:
-    assert vm.judge_counts([record]) == status
+    assert binds.judge_counts([record]) == status
 
 
 def test_a_bad_line_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
@@ -148,12 +148,12 @@ def faults(request: pytest.FixtureRequest) -> Records:
 
 def test_the_module_leaves_the_same_memory_maps(records: Records) -> None:
     for scenario in SCENARIOS:
-        rows = vm._rows(scenario, {"stock": records}, DEVICE)
-        assert [row.variant for row in rows] == ["base", *vm.STOCK_MODES]
+        rows = binds.rows_of(scenario, {"stock": records}, DEVICE)
+        assert [row.variant for row in rows] == ["base", *binds.STOCK_MODES]
         assert all(row.hash and row.pages > 10_000 for row in rows)
-        assert vm._same_hashes(rows) == 0
+        assert binds.same_hashes(rows) == 0
     assert {"module", "module-off"} <= {one["mode"] for one in records if "pages_filled" in one}
-    assert vm.judge_counts(records) == 0
+    assert binds.judge_counts(records) == 0
 
 
 @LONG

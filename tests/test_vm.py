@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pagemint import build, cli, series, vm, vmfolio, vmguest, vmkernel
+from pagemint import binds, build, cli, series, vm, vmfolio, vmguest, vmkernel
 from pagemint.errors import Failure
 from pagemint.measure import MODES
 from pagemint.vmkernel import Kernel
@@ -87,11 +87,11 @@ def test_a_clean_guest_gives_its_records(guest: vmguest.Guest, tmp_path: Path) -
 
 def test_a_memory_map_that_differs_fails_the_run() -> None:
     same = {"base": [record("base", "a")] * 2, "patched": [record("fill", "a")] * 2}
-    assert vm._same_hashes(vm._rows("fsdax", same, 1 << 30)) == 0
+    assert binds.same_hashes(binds.rows_of("fsdax", same, 1 << 30)) == 0
     other = {**same, "patched": [record("fill", "b")] * 2}
-    assert vm._same_hashes(vm._rows("fsdax", other, 1 << 30)) == 1
+    assert binds.same_hashes(binds.rows_of("fsdax", other, 1 << 30)) == 1
     unsteady = {**same, "patched": [record("fill", "a"), record("fill", "b")]}
-    assert vm._same_hashes(vm._rows("fsdax", unsteady, 1 << 30)) == 1
+    assert binds.same_hashes(binds.rows_of("fsdax", unsteady, 1 << 30)) == 1
 
 
 def check(kernel: str, outcome: str, *, must_pass: bool) -> vm.Check:
@@ -151,7 +151,7 @@ ok 3 hmm.hmm_device_coherent.open_close # SKIP DEVICE_COHERENT not available
 
 def test_speed_up_is_that_of_the_medians() -> None:
     records = {"base": [record("base", "a", 300)] * 2, "patched": [record("fill", "a", 100)] * 2}
-    base, fill = vm._rows("fsdax", records, 1 << 30)
+    base, fill = binds.rows_of("fsdax", records, 1 << 30)
     assert (base.speedup, fill.speedup) == pytest.approx((1.0, 3.0))
 
 
@@ -225,10 +225,10 @@ def test_both_kernels_bring_up_the_same_memory_map(
     scenario: str, guests: dict[str, tuple[list[vmguest.Record], str]]
 ) -> None:
     records = {variant: said for variant, (said, _) in guests.items()}
-    rows = vm._rows(scenario, records, DEVICE)
+    rows = binds.rows_of(scenario, records, DEVICE)
     assert [row.variant for row in rows] == ["base", *MODES]
     assert all(row.hash and row.pages > 10_000 for row in rows)
-    assert vm._same_hashes(rows) == 0
+    assert binds.same_hashes(rows) == 0
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The devices of a running machine whose memory map can be brought up anew, and who uses them.
+
+As a program it writes a JSON object a device, and changes nothing.
+"""
+
+import argparse
+import errno
+import json
+import os
+import stat
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from devices import Device
+
+PATIENCE = 10  # seconds for udev to be done with a device that was just bound
+ROOT = Path("/")
+
+
+@dataclass(frozen=True)
+class Found:
+    """A device that is bound to its driver.
+
+    Attributes:
+        name: as its bus has it: pfn0.0, dax0.0.
+        kind: fsdax or devdax.
+        size: bytes.
+        in_use: who uses it, so that it must stay as it is; "" if nobody does.
+    """
+
+    name: str
+    kind: str
+    size: int
+    in_use: str
+
+
+def found(root: Path) -> list[Found]:
+    """Return the devices; `root` has sys, proc and dev."""
+    devices = []
+    for kind, (driver, pattern, nodes) in _KINDS.items():
+        for path in sorted((root / driver).glob(pattern)):
+            size = int((path / "size").read_text())
+            devices.append(Found(path.name, kind, size, _in_use(root, nodes(path))))
+    return devices
+
+
+class Existing(Device):
+    """A device that was there before, and is unbound only while nobody uses it."""
+
+    def __init__(self, name: str) -> None:
+        """Find the device; RuntimeError if there is none."""
+        for driver, pattern, nodes in _KINDS.values():
+            if any(path.name == name for path in (ROOT / driver).glob(pattern)):
+                super().__init__(name, ROOT / driver)
+                self.nodes = nodes
+                self._check()
+                return
+        raise RuntimeError(f"there is no device {name}")
+
+    def unbind(self) -> None:
+        """Take the device from its driver; RuntimeError if somebody uses it."""
+        self._check()
+        with ExitStack() as claims:
+            for node in self.nodes(self.driver / self.name):
+                if node.disk:
+                    # So that nobody mounts it, or a partition of it, from here on.
+                    claims.enter_context(_claimed(ROOT / "dev" / node.name))
+            super().unbind()
+
+    def restore(self) -> None:
+        """Bind the device if it is not bound."""
+        if not (self.driver / self.name).exists():
+            self.bind()
+
+    def _check(self) -> None:
+        until = time.monotonic() + PATIENCE
+        while True:
+            why = _in_use(ROOT, self.nodes(self.driver / self.name))
+            if not why:
+                return
+            # What was just bound is looked at by udev for a while.
+            if time.monotonic() > until:
+                raise RuntimeError(f"{self.name} is {why}")
+            time.sleep(0.1)
+
+
+@dataclass(frozen=True)
+class _Node:
+    """A file in /dev: a character device, or a disk or partition; `path` is its own in sysfs."""
+
+    name: str
+    path: Path
+    block: bool
+    disk: bool = False
+
+
+def _disk(device: Path) -> list[_Node]:
+    """Return the disk of an fsdax device and its partitions."""
+    disks = sorted((device / "block").glob("*"))
+    parts = [path.parent for disk in disks for path in sorted(disk.glob("*/partition"))]
+    return [_Node(path.name, path, True, path in disks) for path in (*disks, *parts)]
+
+
+def _character(device: Path) -> list[_Node]:
+    return [_Node(device.name, device, False)]
+
+
+_KINDS: dict[str, tuple[str, str, Callable[[Path], list[_Node]]]] = {
+    "fsdax": ("sys/bus/nd/drivers/nd_pmem", "pfn*", _disk),
+    # Of pmem, CXL and soft-reserved memory alike; what is system RAM has another driver.
+    "devdax": ("sys/bus/dax/drivers/device_dax", "dax*", _character),
+}
+
+
+def _in_use(root: Path, nodes: list[_Node]) -> str:
+    for node in nodes:
+        for look in (_held, _mounted, _swap, _loop, _opened, _taken):
+            why = look(root, node)
+            if why:
+                return why
+    return ""
+
+
+def _held(root: Path, node: _Node) -> str:
+    holders = sorted(path.name for path in (node.path / "holders").glob("*"))
+    return f"part of {holders[0]}" if holders else ""
+
+
+def _mounted(root: Path, node: _Node) -> str:
+    number = (node.path / "dev").read_text().strip()
+    # Other processes can have mounts of their own.
+    for path in (root / "proc").glob("[0-9]*/mountinfo"):
+        for line in _lines(path):
+            fields = line.split()
+            if node.block and fields[2] == number:
+                return f"mounted on {fields[4]}"
+    return ""
+
+
+def _swap(root: Path, node: _Node) -> str:
+    names = {Path(line.split()[0]).name for line in _lines(root / "proc/swaps")}
+    return "swap" if node.block and node.name in names else ""
+
+
+def _loop(root: Path, node: _Node) -> str:
+    for path in (root / "sys/block").glob("loop*/loop/backing_file"):
+        if _lines(path) == [f"/dev/{node.name}"]:
+            return f"behind {path.parents[1].name}"
+    return ""
+
+
+def _opened(root: Path, node: _Node) -> str:
+    """Find a process that has the file open or mapped; root alone sees those of others."""
+    number = (node.path / "dev").read_text().strip()
+    wanted = stat.S_IFBLK if node.block else stat.S_IFCHR
+    for process in (root / "proc").glob("[0-9]*"):
+        for what in ("fd", "map_files"):
+            for file in _entries(process / what):
+                try:
+                    status = file.stat()
+                except OSError:
+                    continue  # closed in between
+                major, minor = os.major(status.st_rdev), os.minor(status.st_rdev)
+                if stat.S_IFMT(status.st_mode) == wanted and f"{major}:{minor}" == number:
+                    name = (_lines(process / "comm") or ["?"])[0]
+                    how = "open" if what == "fd" else "mapped"
+                    return f"{how} in process {process.name} ({name})"
+    return ""
+
+
+def _taken(root: Path, node: _Node) -> str:
+    """Ask the kernel whether it has a disk, or a part, for a file system, swap, RAID or so."""
+    if node.disk:
+        try:
+            with _claimed(root / "dev" / node.name):
+                pass
+        except OSError as error:
+            if error.errno == errno.EBUSY:
+                return "claimed by the kernel"
+    return ""
+
+
+@contextmanager
+def _claimed(path: Path) -> Iterator[None]:
+    """Have a disk to oneself."""
+    claim = os.open(path, os.O_RDONLY | os.O_EXCL)
+    try:
+        yield
+    finally:
+        os.close(claim)
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text().splitlines()
+    except OSError:
+        return []  # gone in between, or another's
+
+
+def _entries(path: Path) -> list[Path]:
+    try:
+        return list(path.iterdir())
+    except OSError:
+        return []
+
+
+def main() -> int:
+    """Write the devices."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--root", type=Path, default=ROOT, help="where sys, proc and dev are")
+    for device in found(parser.parse_args().root):
+        print(json.dumps(asdict(device)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

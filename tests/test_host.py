@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`pagemint host`: what it refuses, on a machine of files; and in a guest, what it times."""
+
+import importlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_stock import LONG, Records, guest_records
+
+from pagemint import cli, host, reader, stock, vmguest, vmkernel
+from pagemint.vmkernel import Kernel
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A machine with an fsdax device of one partition and a devdax device, both unused."""
+    for name in ("dev", "proc/42/fd", "proc/42/map_files", "sys/module", "sys/block/loop0/loop"):
+        (tmp_path / name).mkdir(parents=True)
+    pmem = tmp_path / "sys/bus/nd/drivers/nd_pmem/pfn0.0"
+    disk = pmem / "block/pmem0"
+    for path, number in ((disk, "259:0"), (disk / "pmem0p1", "259:1")):
+        (path / "holders").mkdir(parents=True)
+        (path / "dev").write_text(f"{number}\n")
+        (tmp_path / "dev" / path.name).touch()
+    (disk / "pmem0p1/partition").write_text("1\n")
+    dax = tmp_path / "sys/bus/dax/drivers/device_dax/dax1.0"
+    dax.mkdir(parents=True)
+    # That of /dev/null, which any process can have open.
+    (dax / "dev").write_text("1:3\n")
+    for path in (pmem, dax):
+        (path / "size").write_text("1073741824\n")
+    (tmp_path / "proc/42/comm").write_text("qemu\n")
+    (tmp_path / "proc/42/mountinfo").write_text("21 1 8:1 / / rw - ext4 /dev/sda1 rw\n")
+    (tmp_path / "proc/swaps").write_text("Filename Type Size Used Priority\n")
+    monkeypatch.setattr(host, "ROOT", tmp_path)
+    return tmp_path
+
+
+DISK = "sys/bus/nd/drivers/nd_pmem/pfn0.0/block/pmem0"
+USES = {
+    "mounted on /srv": ("proc/42/mountinfo", "30 1 259:0 / /srv rw - ext4 /dev/pmem0 rw\n"),
+    "mounted on /part": ("proc/42/mountinfo", "30 1 259:1 / /part rw - ext4 /dev/pmem0p1 rw\n"),
+    "part of dm-0": (f"{DISK}/holders/dm-0", ""),
+    "part of md1": (f"{DISK}/pmem0p1/holders/md1", ""),
+    "swap": ("proc/swaps", "Filename Type\n/dev/pmem0p1 partition 1 0 -2\n"),
+    "behind loop0": ("sys/block/loop0/loop/backing_file", "/dev/pmem0\n"),
+}
+
+
+@pytest.mark.parametrize("why", USES)
+def test_a_disk_in_use_is_left_alone(
+    why: str, root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, text = USES[why]
+    (root / file).write_text(text)
+    assert cli.main(["host", "--device", "pfn0.0", "--yes"]) == 1
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == [f"pagemint: pfn0.0 is {why}; end that, or choose from dax1.0"]
+
+
+@pytest.mark.parametrize(("where", "how"), [("fd/7", "open"), ("map_files/0-1000", "mapped")])
+def test_a_file_in_use_is_left_alone(
+    where: str, how: str, root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (root / "proc/42" / where).symlink_to("/dev/null")
+    assert cli.main(["host", "--device", "dax1.0", "--yes"]) == 1
+    assert f"dax1.0 is {how} in process 42 (qemu); end that" in capsys.readouterr().err
+
+
+def test_nothing_is_done_without_a_yes(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, text = USES["swap"]
+    (root / file).write_text(text)
+    assert cli.main(["host"]) == 0
+    said = capsys.readouterr()
+    words = [line.replace("│", " ").split() for line in said.out.splitlines()]
+    assert ["pfn0.0", "fsdax", "1.1", "GB", "swap"] in words
+    assert ["dax1.0", "devdax", "1.1", "GB", "free"] in words
+    assert "nothing was changed" in said.err
+    assert cli.main(["host", "--device", "dax1.0"]) == 1
+    assert "would be taken from its driver 90 times; give --yes" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["--device", "pmem0"], "pmem0 is no fsdax or devdax device that is bound"),
+        (["--rebinds", "1"], "--rebinds 1 is too few"),
+        (["--size", "1MiB"], "1MiB of private memory are too little"),
+        (["--size", "9000TB"], "the memory map of 9000TB takes"),
+        (["--size", "1GB", "--device", "dax1.0"], "--size is for private memory"),
+        (["--headers", "/nowhere"], "/nowhere has no headers of the running kernel"),
+    ],
+)
+def test_what_cannot_be_is_one_line(
+    argv: list[str],
+    said: str,
+    root: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    assert cli.main(["host", "--yes", *argv]) == 1
+    err = capsys.readouterr().err
+    assert said in err
+    assert len(err.splitlines()) == 1
+
+
+def test_it_is_for_root_and_brings_its_own_modules(
+    root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    assert cli.main(["host", "--yes"]) == 1
+    assert "only root can load the modules" in capsys.readouterr().err
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    (root / "sys/module/pagemint").mkdir()
+    assert cli.main(["host", "--yes"]) == 1
+    assert "pagemint is loaded already; unload it first: rmmod" in capsys.readouterr().err
+
+
+def test_a_device_is_looked_at_before_each_unbind(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(vmkernel.GUEST))
+    inventory = importlib.import_module("inventory")
+    monkeypatch.setattr(inventory, "ROOT", root)
+    monkeypatch.setattr(inventory, "PATIENCE", 0.2)
+    driver = root / "sys/bus/nd/drivers/nd_pmem"
+    device = inventory.Existing("pfn0.0")
+    device.unbind()
+    assert (driver / "unbind").read_text() == "pfn0.0"
+    (driver / "unbind").unlink()
+    device.restore()
+    assert not (driver / "bind").exists()
+    file, text = USES["mounted on /srv"]
+    (root / file).write_text(text)
+    with pytest.raises(RuntimeError, match="is mounted on /srv"):
+        device.unbind()
+    assert not (driver / "unbind").exists()
+    (driver / "pfn0.0").rename(root / "pfn0.0")
+    device.restore()
+    assert (driver / "bind").read_text() == "pfn0.0"
+    with pytest.raises(RuntimeError, match="there is no device pfn0"):
+        inventory.Existing("pfn0.0")
+
+
+def bind(mode: str, filled: int, digest: str = "ab") -> dict[str, Any]:
+    """What guest/scenarios.py says of a bind."""
+    times = {"bind_ns": 9_000_000, "init_ns": 1_000_000 if filled else 3_000_000, "pages": 1000}
+    counts = {"pages_filled": filled, "mismatches": 0, "calls": 1} if mode != "base" else {}
+    return {"scenario": "existing", "mode": mode, "hash": digest, **times, **counts}
+
+
+GOOD = [bind("base", 0), bind("module", 990), bind("module-off", 0)] * 2
+
+
+@pytest.mark.parametrize(
+    ("records", "status", "said"),
+    [
+        (GOOD, 0, "every variant left the same memory map"),
+        ([*GOOD, bind("module", 990, "cd")], 1, "fsdax: the memory maps differ"),
+        ([*GOOD, bind("module", 0)], 1, "fsdax (module): 0 of 1000 pages filled"),
+        ([{"error": "pfn0.0 is swap"}], 1, "timing pfn0.0 failed: pfn0.0 is swap; see dmesg"),
+    ],
+)
+def test_a_device_is_timed_as_in_a_guest(
+    records: list[dict[str, Any]],
+    status: int,
+    said: str,
+    root: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    for name in ("Module.symvers", ".config", "Makefile"):
+        (root / name).touch()
+    lines = root / "lines"
+    lines.write_text("".join(json.dumps(record) + "\n" for record in records))
+
+    def command(kernel: Kernel, scenario: str, count: int, size: int, file: Path) -> list[str]:
+        assert (scenario, count, size) == ("existing", 3, 1 << 30)
+        return ["sh", "-c", f"cp {lines} {file}; echo $* >{root}/args", "-"]
+
+    monkeypatch.setattr(vmguest, "scenarios_command", command)
+    monkeypatch.setattr(stock, "modules", lambda headers, what: (root, root))
+    argv = ["--device", "pfn0.0", "--yes", "--rebinds", "3", "--headers", str(root)]
+    argv += ["--json", str(root / "host.json"), *(["--no-report"] if status else [])]
+    assert cli.main(["host", *argv]) == status
+    out, err = capsys.readouterr()
+    assert said in err
+    assert (root / "args").read_text().split() == ["--host", "--device", "pfn0.0"]
+    if "error" in records[0]:
+        return
+    assert "Memory maps of pfn0.0" in out
+    found = reader.read(str(root / "host.json"))
+    assert [(row.workload, row.variant) for row in found.rows] == [
+        ("fsdax", "base"),
+        ("fsdax", "module-off"),
+        ("fsdax", "module"),
+    ]
+    assert found.rows[2].speedup == 3.0
+    assert (root / "host-report/index.html").exists() == (status == 0)
+
+
+@pytest.fixture(scope="module", params=["6.1", "6.12"], ids=lambda line: f"linux-{line}")
+def records(request: pytest.FixtureRequest) -> Records:
+    return guest_records(request.param, ["host"], 2)
+
+
+@LONG
+def test_it_times_what_is_free_in_a_guest(records: Records) -> None:
+    assert len(records) == 8
+    assert [one for one in records if one["outcome"] != "pass"] == []
