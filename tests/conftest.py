@@ -14,5 +14,5 @@ def cache_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with what builds whole kernels: the other worker goes on with the rest meanwhile."""
-    items.sort(key=lambda item: not item.path.name.startswith("test_vm"))
+    """Begin with what builds whole kernels, or fetches one: the rest goes on meanwhile."""
+    items.sort(key=lambda item: not item.path.name.startswith(("test_stock", "test_vm")))
