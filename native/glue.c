@@ -9,11 +9,14 @@
 #include <linux/mmzone.h>
 #include <linux/tracepoint-defs.h>
 
+#include "glue.h"
 #include "native.h"
 
+#define NATIVE_BLOCKS_SIZE	(PAGES_PER_SECTION / pageblock_nr_pages * NR_PAGEBLOCK_BITS / 8)
 #define NATIVE_SECTIONS	DIV_ROUND_UP(1UL << (44 - PAGE_SHIFT), PAGES_PER_SECTION)
 
 void *native_alloc(unsigned long size);
+unsigned int native_block(unsigned long pfn);
 void native_init(const struct native_case *c);
 unsigned long native_page_size(void);
 void native_trace(int active);
@@ -25,13 +28,12 @@ unsigned long vmemmap_base = NATIVE_VMEMMAP;
 unsigned long __highest_present_section_nr = NATIVE_SECTIONS - 1;
 struct mem_section **mem_section;
 
-static struct pglist_data native_pgdat;
-
-/* The section of a PFN, which is there from its first use on. */
+/* The section of a PFN, which is there, with its pageblocks, from its first use on. */
 static struct mem_section *native_section(unsigned long pfn)
 {
 	unsigned long nr = pfn_to_section_nr(pfn);
 	unsigned long root = SECTION_NR_TO_ROOT(nr);
+	struct mem_section *ms;
 
 	if (!mem_section)
 		mem_section = native_alloc(SECTION_NR_TO_ROOT(NATIVE_SECTIONS) *
@@ -39,29 +41,54 @@ static struct mem_section *native_section(unsigned long pfn)
 	if (!mem_section[root])
 		mem_section[root] = native_alloc(SECTIONS_PER_ROOT *
 						 sizeof(**mem_section));
-	return &mem_section[root][nr & SECTION_ROOT_MASK];
+	ms = &mem_section[root][nr & SECTION_ROOT_MASK];
+	if (!ms->usage)
+		ms->usage = native_alloc(sizeof(*ms->usage) + NATIVE_BLOCKS_SIZE);
+	return ms;
+}
+
+/* Sections anew, their pageblocks with no bit set: from @pfn to the one of @end_pfn. */
+void native_sections(unsigned long pfn, unsigned long end_pfn, unsigned long map)
+{
+	struct mem_section *ms;
+
+	for (pfn = ALIGN_DOWN(pfn, PAGES_PER_SECTION); pfn <= end_pfn;
+	     pfn += PAGES_PER_SECTION) {
+		ms = native_section(pfn);
+		ms->section_mem_map = map;
+		memset(ms->usage->pageblock_flags, 0, NATIVE_BLOCKS_SIZE);
+	}
+}
+
+/* The bits of a pageblock. */
+unsigned int native_block(unsigned long pfn)
+{
+	const u8 *bits = (const u8 *)native_section(pfn)->usage->pageblock_flags;
+
+	BUILD_BUG_ON(NR_PAGEBLOCK_BITS != BITS_PER_BYTE);
+	BUILD_BUG_ON(PAGEBLOCK_MIGRATETYPE_MASK != NATIVE_MIGRATETYPE);
+	BUILD_BUG_ON(BIT(PB_migrate_isolate) != NATIVE_ISOLATED);
+	return bits[(pfn % PAGES_PER_SECTION) >> pageblock_order];
 }
 
 void native_init(const struct native_case *c)
 {
 	struct dev_pagemap *pgmap = (void *)NATIVE_PGMAP;
-	struct zone *zone = &native_pgdat.node_zones[ZONE_DEVICE];
+	struct zone *zone = &native_pgdat->node_zones[ZONE_DEVICE];
 	struct vmem_altmap altmap = {
 		.base_pfn = c->start_pfn,
 		.end_pfn = c->start_pfn + c->nr_pages,
 		.reserve = c->altmap_reserve,
 		.free = c->altmap_free,
 	};
-	unsigned long pfn;
 
 	BUILD_BUG_ON(sizeof(*pgmap) > NATIVE_PGMAP_SIZE);
 
-	for (pfn = c->start_pfn; pfn <= c->start_pfn + c->nr_pages +
-	     (1UL << c->order); pfn += PAGES_PER_SECTION)
-		native_section(pfn)->section_mem_map = c->early ? SECTION_IS_EARLY : 0;
+	native_sections(c->start_pfn, c->start_pfn + c->nr_pages + (1UL << c->order),
+			c->early ? SECTION_IS_EARLY : 0);
 
-	native_pgdat.node_id = c->nid;
-	zone->zone_pgdat = &native_pgdat;
+	native_pgdat->node_id = c->nid;
+	zone->zone_pgdat = native_pgdat;
 
 	pgmap->type = c->type;
 	pgmap->vmemmap_shift = c->order;

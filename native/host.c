@@ -32,8 +32,20 @@
  *                            EVERY on the average, if not 0. They are added if
  *                            CLOCK is real, and all that is timed if it is
  *                            scripted. Answers ok.
- *   blocks                   the pageblocks set up by the last init, as
- *                            pfn:migratetype:isolate.
+ *   hotplug VARIANT START NR NID UNACCEPTED BLOCK DRIVER
+ *                            adds memory to an empty zone and brings it online,
+ *                            one block of BLOCK pages, to which it is aligned,
+ *                            after the other, past the callback of a driver or
+ *                            not. Answers nanoseconds of both, and page_ref_set
+ *                            events. The end is one of a buddy of the largest
+ *                            order, as the kernel demands.
+ *   boot VARIANT START NR NID UNACCEPTED FIRST END ...
+ *                            deferred_init_memmap_chunk(), with the ranges that
+ *                            memblock has free, up to 8. Answers nanoseconds
+ *                            and page_ref_set events.
+ *   zone                     a hash over the node that the last of these left.
+ *   blocks                   the pageblocks that the last of these or init has
+ *                            set up, as pfn:migratetype:isolate.
  *   limits                   the fill loops that this CPU has.
  *   limit NAME PAGES NR      runs one over the map, in NR threads. Answers
  *                            nanoseconds.
@@ -73,6 +85,8 @@
 #include "host.h"
 #include "streaming.h"
 
+#define PAGEBLOCK	512UL
+
 /* From the linker. */
 extern char __executable_start[], etext[];
 extern const struct streaming streaming;
@@ -91,6 +105,12 @@ const struct variant *find_variant(const char *name)
 	while (v->name && strcmp(v->name, name))
 		v++;
 	return v->name ? v : NULL;
+}
+
+int mapped(unsigned long pfn, unsigned long pages)
+{
+	return window.base && pages <= window.pages && pfn >= window.first_pfn &&
+	       pfn - window.first_pfn <= window.pages - pages;
 }
 
 static char *page_at(unsigned long pfn)
@@ -309,14 +329,26 @@ static void do_poison(const char *args)
 	unsigned long first, pages;
 	int byte;
 
-	if (sscanf(args, "%d %lu %lu", &byte, &first, &pages) != 3 ||
-	    first < window.first_pfn ||
-	    first + pages > window.first_pfn + window.pages) {
+	if (sscanf(args, "%d %lu %lu", &byte, &first, &pages) != 3 || !mapped(first, pages)) {
 		printf("error usage\n");
 		return;
 	}
 	memset(page_at(first), byte, pages * host_page_size);
 	printf("ok\n");
+}
+
+/* What the last command set up. */
+static struct {
+	const struct variant *by;
+	unsigned long pfn, end;
+} blocks;
+
+void begin_init(const struct variant *v, unsigned long pfn, unsigned long pages)
+{
+	blocks.by = v;
+	blocks.pfn = pfn & -PAGEBLOCK;
+	blocks.end = pfn + pages;
+	*v->events = 0;
 }
 
 static void do_init(const char *args)
@@ -334,8 +366,7 @@ static void do_init(const char *args)
 		printf("error usage\n");
 		return;
 	}
-	block_log.nr = 0;
-	*v->events = 0;
+	begin_init(v, c.start_pfn, c.nr_pages + (1UL << c.order));
 	work_queued = 0;
 	start = host_now();
 	v->init(&c);
@@ -345,13 +376,13 @@ static void do_init(const char *args)
 
 static void do_blocks(const char *args)
 {
-	if (block_log.nr > block_log.max) {
-		printf("error too many pageblocks\n");
-		return;
+	unsigned int bits;
+
+	for (unsigned long pfn = blocks.pfn; pfn < blocks.end; pfn += PAGEBLOCK) {
+		bits = blocks.by->block(pfn);
+		if (bits)
+			printf("%lu:%u:%d ", pfn, bits & NATIVE_MIGRATETYPE, !!(bits & NATIVE_ISOLATED));
 	}
-	for (size_t i = 0; i < block_log.nr; i++)
-		printf("%lu:%u:%d ", block_log.entry[i].pfn,
-		       block_log.entry[i].migratetype, block_log.entry[i].isolate);
 	printf("\n");
 }
 
@@ -438,6 +469,9 @@ static const struct command {
 	{ "init", do_init },
 	{ "said", do_said },
 	{ "speeds", do_speeds },
+	{ "hotplug", do_hotplug },
+	{ "boot", do_boot },
+	{ "zone", do_zone },
 	{ "blocks", do_blocks },
 	{ "limits", do_limits },
 	{ "limit", do_limit },
@@ -453,7 +487,6 @@ static const struct command {
 
 int main(int argc, char **argv)
 {
-	static struct block blocks[1 << 20];
 	const struct command *c;
 	char line[256], *args;
 
@@ -461,9 +494,8 @@ int main(int argc, char **argv)
 		host_die("usage: host SITES");
 	catch_faults();
 	map_fixed(NATIVE_PGMAP, NATIVE_PGMAP_SIZE, PROT_READ | PROT_WRITE);
+	map_fixed(NATIVE_PGDAT, NATIVE_PGDAT_SIZE, PROT_READ | PROT_WRITE);
 	read_returns(argv[1]);
-	block_log.entry = blocks;
-	block_log.max = sizeof(blocks) / sizeof(*blocks);
 
 	while (fgets(line, sizeof(line), stdin)) {
 		line[strcspn(line, "\n")] = 0;

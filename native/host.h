@@ -7,21 +7,6 @@
 
 #include "native.h"
 
-/* One init_pageblock_migratetype(). */
-struct block {
-	unsigned long pfn;
-	unsigned int migratetype;
-	int isolate;
-};
-
-/* Calls so far; those below max are kept. */
-struct block_log {
-	size_t nr, max;
-	struct block *entry;
-};
-
-extern struct block_log block_log;
-
 /* Calls of memory_failure_queue() so far, and the PFN of the first. */
 struct poison_log {
 	unsigned long nr, first_pfn;
@@ -40,6 +25,11 @@ struct variant {
 	struct native_tables tables;
 	void (*patch)(const struct native_tables *t);
 	void (*init)(const struct native_case *c);
+	unsigned int (*block)(unsigned long pfn);	/* its bits */
+	void (*zone)(const struct native_memory *m);
+	void (*add)(const struct native_memory *m);
+	void (*online)(const struct native_memory *m);
+	void (*boot)(const struct native_memory *m);
 	int (*mode_set)(const char *name);	/* none in an unpatched tree */
 	void (*threads)(unsigned int threads);	/* nor this */
 	unsigned long (*page_size)(void);
@@ -64,6 +54,15 @@ int has_feature(const char *name);
 int64_t host_now(void);
 
 void host_die(const char *why) __attribute__((noreturn));
+
+/* Whether the memory that is brought up has yet to be accepted. */
+extern int unaccepted_memory;
+
+/* Whether the memory map of the pages is mapped. */
+int mapped(unsigned long pfn, unsigned long pages);
+
+/* What is initialised, whose pageblocks are to be told of; no bit of them is set. */
+void begin_init(const struct variant *v, unsigned long pfn, unsigned long pages);
 
 /* A plain loop that fills memory with streaming stores. */
 struct limit {
@@ -104,6 +103,11 @@ void do_evict(const char *args);
 void do_copy(const char *args);
 void do_loops(const char *args);
 void do_loop(const char *args);
+
+/* Commands on ordinary memory; see host.c. */
+void do_hotplug(const char *args);
+void do_boot(const char *args);
+void do_zone(const char *args);
 
 /* Whether a fault at @addr is one to go on after; sets registers if so. */
 int folio_fixup(unsigned long addr, unsigned long *ip, unsigned long *cx);

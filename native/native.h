@@ -13,11 +13,18 @@
 /* The dev_pagemap: its address enters every page. */
 #define NATIVE_PGMAP		0x50000000UL
 #define NATIVE_PGMAP_SIZE	4096UL
+/* The node: the addresses of its free lists enter the pages on them. */
+#define NATIVE_PGDAT		0x50100000UL
+#define NATIVE_PGDAT_SIZE	0x100000UL
 /* Symbols without a stand-in: each a page that cannot be touched. */
 #define NATIVE_TRAPS		0x60000000UL
 #define NATIVE_TRAP_SIZE	4096UL
 /* Threads that initialise a memory map, at most. */
 #define NATIVE_MAX_THREADS	64
+
+/* Of the bits of a pageblock. */
+#define NATIVE_MIGRATETYPE	0x07
+#define NATIVE_ISOLATED		0x10
 
 /* One call of memmap_init_zone_device(). */
 struct native_case {
@@ -30,6 +37,16 @@ struct native_case {
 	unsigned long altmap_free;
 	unsigned int nid;
 	unsigned int early;		/* the sections were there at boot */
+};
+
+/* Ordinary memory: hot-added, or what boot finds free. */
+struct native_memory {
+	unsigned long start_pfn;
+	unsigned long nr_pages;
+	unsigned int nid;
+	unsigned int driver;		/* a driver decides which pages go online */
+	unsigned int nr_free;		/* ranges that memblock has free */
+	unsigned long free[8][2];	/* the first PFN of each, and the one behind it */
 };
 
 /* One run of copies: @nr folios, in an order that no prefetcher guesses. */

@@ -18,6 +18,7 @@
 void native_patch(const struct native_tables *t);
 void native_trace(int active);
 void native_fragile(int active);
+void native_checks(void);
 void native_fail(const char *what, unsigned long addr);
 
 struct cpuinfo_x86 boot_cpu_data;
@@ -182,6 +183,7 @@ void native_patch(const struct native_tables *t)
 	native_fragile(t->fragile);
 	for (message = t->dyndbg; message < (struct _ddebug *)t->dyndbg_end; message++)
 		message->key.dd_key_false.key.enabled.counter = t->messages;
+	native_checks();
 	/* First: alternatives turn the thunk of an unpatched return into a warning. */
 	for (site = t->ret; site < t->ret_end; site++)
 		patch_return((u8 *)*site, thunk);

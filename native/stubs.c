@@ -15,7 +15,23 @@
 /* Nothing to do, here as there. */
 
 asm(".globl k___fentry__\n k___fentry__: ret\n"
-    ".globl k___SCT__cond_resched\n k___SCT__cond_resched: xor %eax, %eax\n ret\n");
+    ".globl k___SCT__cond_resched, k___SCT__might_resched\n"
+    "k___SCT__cond_resched: k___SCT__might_resched: xor %eax, %eax\n ret\n");
+
+/* Nobody else is there: no lock is ever taken, and no interrupt comes. */
+
+unsigned long k__raw_spin_lock_irqsave(void *lock)
+{
+	return 0;
+}
+
+void k__raw_spin_unlock_irqrestore(void *lock, unsigned long flags)
+{
+}
+
+void k_touch_softlockup_watchdog(void)
+{
+}
 
 unsigned long k___ref_stack_chk_guard = 0x5bd1e995;
 
@@ -102,6 +118,46 @@ unsigned int k_jiffies_to_msecs(unsigned long j)
 	return j;
 }
 
+/* Written to, and read by nobody here. */
+unsigned long k_highest_memmap_pfn, k__totalram_pages, k_totalreserve_pages;
+
+/* Features that are off unless asked for when booting: struct static_key. */
+struct key {
+	int enabled;
+	void *entries;
+} k_page_alloc_shuffle_key, k_memcg_kmem_online_key, k_page_reporting_enabled,
+	k__page_poisoning_enabled;
+
+/* A task that compacts nothing. */
+static char task[1 << 16];
+void *k_const_current_task = task;
+
+/* One thread. */
+
+void k_mutex_lock(void *lock)
+{
+}
+
+void k_mutex_unlock(void *lock)
+{
+}
+
+/* Counted, and nobody preempts. */
+unsigned long k___preempt_count = 0x80000000;
+
+/* Memory that a guest has yet to accept. */
+
+int unaccepted_memory;
+
+int k_range_contains_unaccepted_memory(uint64_t start, unsigned long size)
+{
+	return unaccepted_memory;
+}
+
+void k_accept_memory(uint64_t start, unsigned long size)
+{
+}
+
 /* PREEMPT_LAZY, which is what Debian's kernel boots to. */
 
 int k_preempt_model_full(void)
@@ -112,18 +168,6 @@ int k_preempt_model_full(void)
 int k_preempt_model_lazy(void)
 {
 	return 1;
-}
-
-struct block_log block_log;
-
-/* The bitmap of the section is left out: the call is what is recorded. */
-void k_init_pageblock_migratetype(void *page, unsigned int migratetype, int isolate)
-{
-	unsigned long pfn = ((unsigned long)page - NATIVE_VMEMMAP) / host_page_size;
-
-	if (block_log.nr < block_log.max)
-		block_log.entry[block_log.nr] = (struct block){ pfn, migratetype, isolate };
-	block_log.nr++;
 }
 
 char debug_message[256];

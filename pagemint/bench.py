@@ -5,6 +5,7 @@ import argparse
 import os
 import platform
 from dataclasses import asdict
+from itertools import chain
 
 from rich.console import Console
 from rich.table import Table
@@ -13,6 +14,7 @@ from pagemint import (
     build,
     cache,
     folio,
+    memory,
     native,
     report,
     result,
@@ -36,7 +38,7 @@ from pagemint.progress import bar, note, step
 from pagemint.sizes import format_size, parse_size
 
 _SMALLEST = 2 << 20  # bytes: one compound
-_NAMES = (*WORKLOADS, "folio")
+_NAMES = (*WORKLOADS, *memory.WORKLOADS, "folio")
 _THREADS = 4  # what the kernel shares its work among, if it has the CPUs
 _LARGEST = 16 * 10**12  # bytes: what the sections of native/glue.c reach
 
@@ -69,11 +71,12 @@ def main(args: argparse.Namespace) -> int:
     """Run `pagemint bench`."""
     names = _names(args.workload)
     workloads = [WORKLOADS[name] for name in names if name in WORKLOADS]
+    ordinary = [name for name in names if name in memory.WORKLOADS]
     sizes = list(dict.fromkeys(_checked_size(text) for text in args.size.split(",")))
     threads = _threads(args.threads)
     if args.runs < 1:
         raise Failure(f"--runs {args.runs} is too few", "give 1 or more")
-    _check_machine(max(sizes) if workloads else 0, "folio" in names)
+    _check_machine(max(sizes) if workloads or ordinary else 0, "folio" in names)
     result.check_writable(args.json)
     found = series.source_for(args.kernel, args.ksrc)
 
@@ -83,24 +86,33 @@ def main(args: argparse.Namespace) -> int:
     machine = returns.of_this_machine()
     rows: list[NativeRow] = []
     limits: list[Limit] = []
+    brought_up: list[list[memory.MemoryRow]] = []
     copies: list[folio.FolioRow] = []
     copy_loops: list[folio.Loop] = []
     slow_rows: list[slowed.SlowedRow] = []
     copy_limit = None
     huge = 0
     with native.Host(program) as host:
-        for size in sizes if workloads else []:
+        for size in sizes if workloads or ordinary else []:
             huge = _touch(host, size)
             # What a kernel does on this machine, and what it does where returns need nothing.
             for condition in dict.fromkeys((machine, returns.PLAIN)):
                 host.patch(condition)
-                what = f"timing a device of {format_size(size)}, {returns.NAMES[condition]}"
-                with bar(what, args.runs + 1) as done:
-                    more, found_limits = measure(
-                        host, condition, size, workloads, threads, args.runs, done
-                    )
-                rows += more
-                limits += found_limits
+                how = returns.NAMES[condition]
+                if workloads:
+                    what = f"timing a device of {format_size(size)}, {how}"
+                    with bar(what, args.runs + 1) as done:
+                        more, found_limits = measure(
+                            host, condition, size, workloads, threads, args.runs, done
+                        )
+                    rows += more
+                    limits += found_limits
+                if ordinary:
+                    what = f"timing ordinary memory of {format_size(size)}, {how}"
+                    with bar(what, args.runs + 1) as done:
+                        brought_up.append(
+                            memory.measure(host, condition, size, ordinary, args.runs, done)
+                        )
         if "folio" in names:
             with step(f"touching {format_size(folio.MEMORY)} of folios"):
                 host.patch(machine)
@@ -133,7 +145,7 @@ def main(args: argparse.Namespace) -> int:
             "fill_loops": [asdict(limit) for limit in limits],
             "copy_loops": [asdict(loop) for loop in copy_loops],
         },
-        "rows": [asdict(row) for row in (*rows, *copies)],
+        "rows": [asdict(row) for row in (*rows, *chain(*brought_up), *copies)],
         # Not among the rows: what was slowed on purpose is compared with nothing else.
         "slowed": [asdict(row) for row in slow_rows],
     }
@@ -142,6 +154,8 @@ def main(args: argparse.Namespace) -> int:
         same = (returns.PLAIN, max(sizes), 1)
         plain = [row for row in rows if (row.returns, row.device_bytes, row.threads) == same]
         console.print(slowed.table([*plain, *slow_rows]))
+    for one in brought_up:
+        console.print(memory.table(one))
     if copies:
         console.print(folio.table(copies, copy_loops))
     result.write(args.json, body)

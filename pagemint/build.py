@@ -18,6 +18,9 @@ from pagemint.source import Source, config_for
 _TREE_ROOM = 2_000_000_000  # bytes: a kernel tree
 _OBJECTS = (  # of either tree
     "mm/mm_init.o",
+    "mm/page_alloc.o",
+    "mm/memory_hotplug.o",
+    "lib/list_debug.o",
     "mm/util.o",
     "arch/x86/lib/copy_mc.o",
     "arch/x86/lib/copy_mc_64.o",

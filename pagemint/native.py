@@ -17,7 +17,7 @@ from pagemint.run import run
 NATIVE = Path(__file__).resolve().parent.parent / "native"
 """The host's own C."""
 
-_COMMON_GLUE = ("glue.c", "folio_glue.c", "patch.c", "native.h")
+_COMMON_GLUE = ("glue.c", "folio_glue.c", "memory_glue.c", "patch.c", "glue.h", "native.h")
 _GLUE = {
     "base": _COMMON_GLUE,
     "patched": (*_COMMON_GLUE, "streaming_glue.c", "threads_glue.c"),
@@ -25,6 +25,7 @@ _GLUE = {
 _PLAIN = (
     "host.c",
     "folio.c",
+    "memory.c",
     "stubs.c",
     "speeds.c",
     "threads.c",
@@ -34,6 +35,8 @@ _PLAIN = (
 )
 _STUBS = ("stubs.o", "speeds.o", "threads.o")  # which have stand-ins
 _STREAMING = ("copy", "flushcache", "fill", "fill_cached", "fill_step", "drain")  # struct streaming
+_MEMORY = ("zone", "add", "online", "boot")  # of struct variant, and all alike
+_LOCAL = "deferred_init_memmap_job"  # what padata calls, and so does the glue
 _CFLAGS = ("-O2", "-Wall", "-Wextra", "-Wno-unused-parameter", "-Werror", "-fno-pie")
 THIS_CPU = "this"
 """The class of CPU that this machine's own is."""
@@ -229,7 +232,8 @@ def _kernel_half(tree: Tree, directory: Path, work: Path, slowed: bool) -> Path:
     # What both trees have is to lie alike in the lines of the cache, or its speed differs.
     aligned = [scratch / f"{number}.o" for number in range(len(objects))]
     for one, copy in zip(objects, aligned, strict=True):
-        argv = ["objcopy", "--set-section-alignment", ".text=64", one, copy]
+        argv = ["objcopy", "--set-section-alignment", ".text=64"]
+        argv += [f"--globalize-symbol={_LOCAL}", one, copy]
         run(argv, what=f"aligning {one.name}")
     run(["ld", "-r", "-o", whole, *aligned], what=f"joining the {tree.variant} objects")
     argv = ["objcopy", "--strip-debug", f"--prefix-symbols={tree.variant}_"]
@@ -281,6 +285,8 @@ def _tables(pair: tuple[Tree, Tree], kernel: list[Path], traps: list[str]) -> st
         text += [
             f"void {v}_native_patch(const struct native_tables *);",
             f"void {v}_native_init(const struct native_case *);",
+            f"unsigned int {v}_native_block(unsigned long);",
+            *(f"void {v}_native_{name}(const struct native_memory *);" for name in _MEMORY),
             f"int {v}_memmap_init_mode_set(const char *);",
             f"void {v}_native_threads(unsigned int);",
             f"unsigned long {v}_native_page_size(void);",
@@ -297,7 +303,9 @@ def _tables(pair: tuple[Tree, Tree], kernel: list[Path], traps: list[str]) -> st
         rows.append(
             f'\t{{\n\t.name = "{v}",\n\t.tables = {{\n{bounds}\t}},\n'
             f"\t.patch = {v}_native_patch,\n\n"
-            f"\t.init = {v}_native_init,\n\t.page_size = {v}_native_page_size,\n"
+            f"\t.init = {v}_native_init,\n\t.block = {v}_native_block,\n"
+            + "".join(f"\t.{name} = {v}_native_{name},\n" for name in _MEMORY)
+            + f"\t.page_size = {v}_native_page_size,\n"
             f"\t.events = &{v}_native_events,\n\t.skew = {v}_native_skew,\n"
             f"\t.copy = {v}_native_copy_folios,\n\t.fixup = {v}_native_fixup,\n"
             + (

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Ordinary memory, initialised and freed, is in every mode what the base tree leaves of it."""
+
+import mmap
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from kernel_lines import LINES
+from test_identity import CONFIGS, POISON, differences
+
+from pagemint import build, native, source
+from pagemint.measure import FIRST_PFN, MODES, STRUCT_PAGE
+
+SECTION = 1 << 15
+PAGEBLOCK = 512
+CHUNK = 1024
+MARGIN = CHUNK  # pages that are watched on both sides of what is written
+WINDOW = 3 * SECTION
+MIGRATE_MOVABLE = 1
+EXAMPLES = 10_000 if os.environ.get("PAGEMINT_LONG") else 300
+
+
+@dataclass(frozen=True)
+class Case:
+    """Memory that is brought up.
+
+    Attributes:
+        start: the first PFN, counted from the first that the window can hold.
+        nr: pages.
+        nid: its node.
+        block: pages of a block that is hot-added, or 0 for what boot does.
+        free: where boot finds it free, counted from `start`: first pages and those behind.
+        driver: whether a driver has a say in what goes online.
+        unaccepted: whether a guest has yet to accept the memory.
+    """
+
+    start: int
+    nr: int
+    nid: int
+    block: int
+    free: tuple[tuple[int, int], ...] = ()
+    driver: bool = False
+    unaccepted: bool = False
+
+    @property
+    def written(self) -> set[int]:
+        """The pages that are initialised, counted from `start`."""
+        if self.block:
+            return set(range(self.nr))
+        return {page for first, end in self.free for page in range(first, end)}
+
+    def words(self, variant: str) -> tuple[object, ...]:
+        """A command of the host."""
+        start = FIRST_PFN + MARGIN + self.start
+        common = (variant, start, self.nr, self.nid, int(self.unaccepted))
+        if self.block:
+            return ("hotplug", *common, self.block, int(self.driver))
+        return ("boot", *common, *(start + pfn for pair in self.free for pfn in pair))
+
+
+@dataclass(frozen=True)
+class Left:
+    """What a run leaves.
+
+    Attributes:
+        pages: the memory map, with MARGIN pages on both sides.
+        blocks: the pageblocks, as the host says.
+        zone: a hash over the node: free lists, counters.
+        events: calls of page_ref_set.
+    """
+
+    pages: bytes
+    blocks: list[str]
+    zone: str
+    events: int
+
+
+class Memory:
+    """A host, and the memory map that it shares with this process."""
+
+    def __init__(self, host: native.Host, descriptor: int) -> None:
+        self.host = host
+        self.bytes = mmap.mmap(descriptor, WINDOW * STRUCT_PAGE)
+
+    def bring_up(self, case: Case, variant: str) -> Left:
+        """Poison the watched pages and bring the memory up."""
+        self.host.ask("poison", POISON, FIRST_PFN + case.start, case.nr + 2 * MARGIN)
+        if variant != "base":
+            self.host.ask("mode", variant)
+        answer = self.host.ask(*case.words("base" if variant == "base" else "patched"))
+        first = case.start * STRUCT_PAGE
+        return Left(
+            self.bytes[first : first + (case.nr + 2 * MARGIN) * STRUCT_PAGE],
+            self.host.ask("blocks").split(),
+            self.host.ask("zone"),
+            int(answer.split()[-1]),
+        )
+
+
+@st.composite
+def hot_added(draw: st.DrawFn) -> Case:
+    # The start may lie behind a memory map of its own; the end may not.
+    start = draw(st.integers(0, SECTION // PAGEBLOCK)) * PAGEBLOCK
+    chunks = draw(st.integers(1, SECTION // CHUNK))
+    block = draw(st.integers(1, SECTION // CHUNK)) * CHUNK
+    nr = chunks * CHUNK - start % CHUNK
+    driver, unaccepted = draw(st.booleans()), draw(st.booleans())
+    return Case(start, nr, draw(st.integers(0, 1023)), block, (), driver, unaccepted)
+
+
+@st.composite
+def found_free(draw: st.DrawFn) -> Case:
+    start = draw(st.integers(0, SECTION))
+    nr = draw(st.integers(1, SECTION))
+    edge = st.one_of(st.integers(0, nr), st.integers(0, nr // CHUNK).map(lambda n: n * CHUNK))
+    edges = sorted(draw(st.sets(edge, min_size=2, max_size=12)))
+    # What lies between two free ranges is reserved.
+    free = tuple(zip(edges[::2], edges[1::2], strict=False))
+    unaccepted = draw(st.booleans())
+    return Case(start, nr, draw(st.integers(0, 1023)), 0, free, unaccepted=unaccepted)
+
+
+@pytest.fixture(scope="module", params=[(line, config) for line in LINES for config in CONFIGS])
+def program(request: pytest.FixtureRequest) -> native.Program:
+    line, config = request.param
+    return native.link(build.trees(source.get(line)), CONFIGS[config])
+
+
+@pytest.fixture(scope="module")
+def memory(program: native.Program) -> Iterator[Memory]:
+    yield from open_memory(program, trace=False)
+
+
+def open_memory(program: native.Program, *, trace: bool) -> Iterator[Memory]:
+    descriptor = os.memfd_create("memmap")
+    os.ftruncate(descriptor, WINDOW * STRUCT_PAGE)
+    with native.Host(program, descriptor) as host:
+        host.patch("plain", events=trace)
+        host.ask("map", FIRST_PFN, WINDOW, descriptor)
+        yield Memory(host, descriptor)
+    os.close(descriptor)
+
+
+def check(memory: Memory, case: Case) -> None:
+    base = memory.bring_up(case, "base")
+    for mode in MODES:
+        left = memory.bring_up(case, mode)
+        assert not differences(base.pages, left.pages), mode
+        assert left == base, mode
+
+    # The oracle, too, is where it should be, and each page says that nobody has it.
+    written = case.written
+    for page in range(-MARGIN, case.nr + MARGIN):
+        at = (MARGIN + page) * STRUCT_PAGE
+        bytes_ = base.pages[at : at + STRUCT_PAGE]
+        assert (bytes_ == bytes([POISON]) * STRUCT_PAGE) == (page not in written), page
+        if page in written:
+            assert bytes_[52:56] == bytes(4), page  # _refcount
+
+
+@settings(max_examples=EXAMPLES, deadline=None)
+@given(case=hot_added())
+@example(case=Case(0, SECTION, 0, SECTION))
+@example(case=Case(PAGEBLOCK, SECTION - PAGEBLOCK, 1, 3 * CHUNK))
+@example(case=Case(PAGEBLOCK, PAGEBLOCK, 1023, CHUNK))
+@example(case=Case(0, 3 * CHUNK, 1, 2 * CHUNK, driver=True))
+@example(case=Case(0, 3 * CHUNK, 1, 2 * CHUNK, unaccepted=True))
+def test_hot_added_memory_is_what_base_leaves(memory: Memory, case: Case) -> None:
+    check(memory, case)
+    isolated = range(FIRST_PFN + MARGIN + case.start, FIRST_PFN + MARGIN + case.start + case.nr)
+    assert memory.host.ask("blocks").split() == [
+        f"{pfn}:{MIGRATE_MOVABLE}:1" for pfn in isolated[::PAGEBLOCK]
+    ]
+
+
+@settings(max_examples=EXAMPLES, deadline=None)
+@given(case=found_free())
+@example(case=Case(0, CHUNK, 0, 0, ((0, CHUNK),)))
+@example(case=Case(5, 4 * CHUNK, 3, 0, ((0, 1), (3, 4 * CHUNK))))
+@example(case=Case(SECTION - 1, SECTION, 3, 0, ((0, SECTION),)))
+@example(case=Case(0, SECTION, 1, 0, ((0, 3 * CHUNK), (3 * CHUNK + 1, SECTION))))
+@example(case=Case(7, 4 * CHUNK, 1, 0, ((0, 4 * CHUNK),), unaccepted=True))
+def test_memory_that_boot_frees_is_what_base_leaves(memory: Memory, case: Case) -> None:
+    check(memory, case)
+
+
+@pytest.fixture(scope="module", params=LINES)
+def traced(request: pytest.FixtureRequest) -> Iterator[Memory]:
+    program = native.link(build.trees(source.get(request.param)), build.NO_MASK)
+    yield from open_memory(program, trace=True)
+
+
+@pytest.mark.parametrize(
+    "case", [Case(0, 4 * CHUNK, 1, 2 * CHUNK), Case(7, 4 * CHUNK, 1, 0, ((0, 3000), (3001, 4000)))]
+)
+def test_an_active_tracepoint_sees_every_page(traced: Memory, case: Case) -> None:
+    check(traced, case)
+    # Once to be initialised, and once to be freed.
+    assert traced.bring_up(case, "fill").events == 2 * len(case.written)
