@@ -20,6 +20,10 @@ void native_drained(void);
 	(memfill_streaming(dst, image, size, nr), native_spend(1, nr))
 #define memfill_cached(dst, image, size, nr) \
 	(memfill_cached(dst, image, size, nr), native_spend(0, nr))
+#define memfill_streaming_step(dst, image, step, size, nr) \
+	(memfill_streaming_step(dst, image, step, size, nr), native_spend(1, nr))
+#define memfill_cached_step(dst, image, step, size, nr) \
+	(memfill_cached_step(dst, image, step, size, nr), native_spend(0, nr))
 #define memcpy_streaming_drain() \
 	(memcpy_streaming_drain(), native_drained())
 

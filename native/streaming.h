@@ -12,6 +12,8 @@ struct streaming {
 	int (*flushcache)(void *dst, const void *src, size_t n);
 	void (*fill)(void *dst, const void *image, size_t size, size_t nr);
 	void (*fill_cached)(void *dst, const void *image, size_t size, size_t nr);
+	void (*fill_cached_step)(void *dst, uint64_t *image, const uint64_t *step,
+				 size_t size, size_t nr);
 	void (*fill_step)(void *dst, uint64_t *image, const uint64_t *step,
 			  size_t size, size_t nr);
 	void (*drain)(void);

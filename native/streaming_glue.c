@@ -9,6 +9,7 @@ void native_copy(void *dst, const void *src, size_t n);
 int native_flushcache(void *dst, const void *src, size_t n);
 void native_fill(void *dst, const void *image, size_t size, size_t nr);
 void native_fill_cached(void *dst, const void *image, size_t size, size_t nr);
+void native_fill_cached_step(void *dst, u64 *image, const u64 *step, size_t size, size_t nr);
 void native_fill_step(void *dst, u64 *image, const u64 *step, size_t size, size_t nr);
 void native_drain(void);
 
@@ -50,9 +51,20 @@ void native_fill_cached(void *dst, const void *image, size_t size, size_t nr)
 		memfill_cached(dst, image, size, nr);
 }
 
+void native_fill_cached_step(void *dst, u64 *image, const u64 *step, size_t size, size_t nr)
+{
+	if (size == 64)
+		memfill_cached_step(dst, image, step, 64, nr);
+	else
+		memfill_cached_step(dst, image, step, size, nr);
+}
+
 void native_fill_step(void *dst, u64 *image, const u64 *step, size_t size, size_t nr)
 {
-	memfill_streaming_step(dst, image, step, size, nr);
+	if (size == 64)
+		memfill_streaming_step(dst, image, step, 64, nr);
+	else
+		memfill_streaming_step(dst, image, step, size, nr);
 }
 
 void native_drain(void)

@@ -122,8 +122,12 @@ static int test_fill(const struct streaming *s, const struct arena *to,
 	return compare(to, "memfill_cached", size, nr, align, last);
 }
 
-static int test_fill_step(const struct streaming *s, const struct arena *to,
-			  size_t size, size_t nr, size_t align, int last)
+typedef void fill_step(void *dst, uint64_t *image, const uint64_t *step, size_t size,
+		       size_t nr);
+
+static int test_fill_step(const struct streaming *s, const char *what, fill_step *fill,
+			  const struct arena *to, size_t size, size_t nr, size_t align,
+			  int last)
 {
 	unsigned char *dst = place(to, size * nr, align, last);
 	unsigned char *e = expect(to, dst);
@@ -140,15 +144,15 @@ static int test_fill_step(const struct streaming *s, const struct arena *to,
 				*e++ = word[i] >> (8 * b);
 			word[i] += step[i];
 		}
-	s->fill_step(dst, image, step, size, nr);
+	fill(dst, image, step, size, nr);
 	s->drain();
 	checks++;
 	if (memcmp(word, image, size)) {
-		printf("error memfill_streaming_step size %zu nr %zu: the image it left is wrong\n",
-		       size, nr);
+		printf("error %s size %zu nr %zu: the image it left is wrong\n", what, size,
+		       nr);
 		return 0;
 	}
-	return compare(to, "memfill_streaming_step", size, nr, align, last);
+	return compare(to, what, size, nr, align, last);
 }
 
 unsigned long streaming_test(const struct streaming *s)
@@ -169,8 +173,14 @@ unsigned long streaming_test(const struct streaming *s)
 				for (size_t i = 0; i < sizeof(nrs) / sizeof(*nrs); i++) {
 					if (!test_fill(s, &to, &from, size, nrs[i], align, last))
 						return 0;
-					if (size % 8 == 0 &&
-					    !test_fill_step(s, &to, size, nrs[i], align, last))
+					if (size % 8)
+						continue;
+					if (!test_fill_step(s, "memfill_cached_step",
+							    s->fill_cached_step, &to, size,
+							    nrs[i], align, last) ||
+					    !test_fill_step(s, "memfill_streaming_step",
+							    s->fill_step, &to, size, nrs[i],
+							    align, last))
 						return 0;
 				}
 			}

@@ -34,7 +34,15 @@ _PLAIN = (
     "streaming_test.c",
 )
 _STUBS = ("stubs.o", "speeds.o", "threads.o")  # which have stand-ins
-_STREAMING = ("copy", "flushcache", "fill", "fill_cached", "fill_step", "drain")  # struct streaming
+_STREAMING = (  # struct streaming
+    "copy",
+    "flushcache",
+    "fill",
+    "fill_cached",
+    "fill_cached_step",
+    "fill_step",
+    "drain",
+)
 _MEMORY = ("zone", "add", "online", "boot")  # of struct variant, and all alike
 _LOCAL = "deferred_init_memmap_job"  # what padata calls, and so does the glue
 _CFLAGS = ("-O2", "-Wall", "-Wextra", "-Wno-unused-parameter", "-Werror", "-fno-pie")

@@ -9,7 +9,7 @@ import pytest
 
 from pagemint import build, native, series, source
 
-CHECKS = 394_000  # of sizes, alignments and counts
+CHECKS = 436_000  # of sizes, alignments and counts
 BACKENDS = {"x86": "-DCONFIG_X86_64", "generic": "-UCONFIG_X86_64"}
 SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 
@@ -67,6 +67,11 @@ def test_sanitised_code_matches_byte_loops(backend: str, tmp_path: Path) -> None
         ("generic", "include/asm-generic", "memcpy(dst, src, n)", "memcpy(dst, src, n - 1)"),
         ("x86", "include/linux", "image[i] += step[i]", "image[i] -= step[i]"),
         ("x86", "include/linux", "p[7] = w7;", "p[6] = w7;"),
+        ("x86", "include/linux", "w6 += step[6]", "w6 += step[5]"),
+        ("x86", "include/linux", "image[7] = w7", "image[7] = w6"),
+        ("x86", "arch/x86/include/asm", "w2 += step[2]", "w2 += step[1]"),
+        ("x86", "arch/x86/include/asm", "w[1] = w1", "w[1] = w0"),
+        ("generic", "include/asm-generic", "w[i] += step[i]", "w[i] -= step[i]"),
     ],
 )
 def test_a_seeded_fault_is_caught(

@@ -160,22 +160,12 @@ void memmap_template_end(const struct memmap_template *t, unsigned long pfn,
 				      t->chosen, t->race.ratio);
 }
 
-static void memmap_template_advance(struct memmap_template *t)
-{
-	const u64 *step = t->step;
-	u64 *image = t->image.words;
-	unsigned int i;
-
-	for (i = 0; i < MEMMAP_PAGE_WORDS; i++)
-		image[i] += step[i];
-}
-
 /* Take the template from @page and the page after it; it is for the next. */
 static void memmap_template_take(struct memmap_template *t,
 				 const struct page *page, unsigned long pfn)
 {
 	const u64 *first = (const u64 *)page;
-	const u64 *image = t->image.words;
+	u64 *image = t->image.words;
 	u64 *step = t->step;
 	u64 diff = 0;
 	unsigned int i;
@@ -189,9 +179,10 @@ static void memmap_template_take(struct memmap_template *t,
 	t->has_step = diff;
 	if (!t->has_step)
 		return;
-	for (i = 0; i < MEMMAP_PAGE_WORDS; i++)
+	for (i = 0; i < MEMMAP_PAGE_WORDS; i++) {
 		step[i] = image[i] - first[i];
-	memmap_template_advance(t);
+		image[i] += step[i];
+	}
 }
 
 /* Write pages that lie in one section. */
@@ -211,21 +202,21 @@ static void memmap_template_write(struct memmap_template *t, struct page *page,
 		break;
 	case MEMMAP_INIT_STREAMING:
 		for (; page < end; page++) {
-			memcpy_streaming(page, t->image.words, sizeof(*page));
 			if (t->has_step)
-				memmap_template_advance(t);
+				memfill_streaming_step(page, t->image.words,
+						       t->step, sizeof(*page), 1);
+			else
+				memcpy_streaming(page, t->image.words,
+						 sizeof(*page));
 		}
 		break;
 	default:
-		if (!t->has_step) {
+		if (t->has_step)
+			memfill_cached_step(page, t->image.words, t->step,
+					    sizeof(*page), nr_pages);
+		else
 			memfill_cached(page, t->image.words, sizeof(*page),
 				       nr_pages);
-			break;
-		}
-		for (; page < end; page++) {
-			memcpy(page, t->image.words, sizeof(*page));
-			memmap_template_advance(t);
-		}
 	}
 }
 

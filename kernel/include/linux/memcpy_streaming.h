@@ -112,7 +112,7 @@ static __always_inline void memfill_cached(void *dst, const void *image,
  * @dst: destination, @nr times @size bytes
  * @image: the first copy; left as the one that would come next
  * @step: what to add to each 64-bit word of @image after each copy
- * @size: bytes in the image, a multiple of 8
+ * @size: bytes in the image, a multiple of 8; 64 is the fast one
  * @nr: number of copies
  *
  * Call memcpy_streaming_drain() before anything depends on the data.
@@ -123,8 +123,70 @@ static __always_inline void memfill_streaming_step(void *dst, u64 *image,
 {
 	size_t i;
 
+	if (size == 64 && IS_ALIGNED((unsigned long)dst, 8)) {
+		arch_memfill_streaming_step_64(dst, image, step, nr);
+		return;
+	}
+
 	for (; nr; nr--, dst += size) {
 		memcpy_streaming(dst, image, size);
+		for (i = 0; i < size / sizeof(*image); i++)
+			image[i] += step[i];
+	}
+}
+
+/**
+ * memfill_cached_step - the same through the cache
+ * @dst: destination, @nr times @size bytes
+ * @image: the first copy; left as the one that would come next
+ * @step: what to add to each 64-bit word of @image after each copy
+ * @size: bytes in the image, a multiple of 8; 64 is the fast one
+ * @nr: number of copies
+ *
+ * An image of 64 bytes stays in registers here, too.
+ */
+static __always_inline void memfill_cached_step(void *dst, u64 *image,
+						const u64 *step,
+						size_t size, size_t nr)
+{
+	size_t i;
+
+	if (size == 64 && IS_ALIGNED((unsigned long)dst, 8)) {
+		u64 w0 = image[0], w1 = image[1], w2 = image[2], w3 = image[3];
+		u64 w4 = image[4], w5 = image[5], w6 = image[6], w7 = image[7];
+		u64 *p;
+
+		for (p = dst; nr; nr--, p += 8) {
+			p[0] = w0;
+			p[1] = w1;
+			p[2] = w2;
+			p[3] = w3;
+			p[4] = w4;
+			p[5] = w5;
+			p[6] = w6;
+			p[7] = w7;
+			w0 += step[0];
+			w1 += step[1];
+			w2 += step[2];
+			w3 += step[3];
+			w4 += step[4];
+			w5 += step[5];
+			w6 += step[6];
+			w7 += step[7];
+		}
+		image[0] = w0;
+		image[1] = w1;
+		image[2] = w2;
+		image[3] = w3;
+		image[4] = w4;
+		image[5] = w5;
+		image[6] = w6;
+		image[7] = w7;
+		return;
+	}
+
+	for (; nr; nr--, dst += size) {
+		memcpy(dst, image, size);
 		for (i = 0; i < size / sizeof(*image); i++)
 			image[i] += step[i];
 	}

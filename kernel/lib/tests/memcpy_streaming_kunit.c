@@ -66,12 +66,15 @@ struct streaming_size {
  * @name: the size, and whether the compiler knows it
  * @size: the size, a multiple of 8
  * @fill: memfill_streaming_step()
+ * @fill_cached: memfill_cached_step()
  */
 struct streaming_step_size {
 	const char *name;
 	size_t size;
 	void (*fill)(void *dst, u64 *image, const u64 *step, size_t size,
 		     size_t nr);
+	void (*fill_cached)(void *dst, u64 *image, const u64 *step, size_t size,
+			    size_t nr);
 };
 
 #define DEFINE_COPY(n)							\
@@ -105,6 +108,15 @@ static noinline void streaming_fill_step_##n(void *dst, u64 *image,	\
 					     size_t size, size_t nr)	\
 {									\
 	memfill_streaming_step(dst, image, step, n, nr);		\
+}									\
+static_assert(true)
+
+#define DEFINE_CACHED_FILL_STEP(n)					\
+static noinline void cached_fill_step_##n(void *dst, u64 *image,	\
+					  const u64 *step,		\
+					  size_t size, size_t nr)	\
+{									\
+	memfill_cached_step(dst, image, step, n, nr);			\
 }									\
 static_assert(true)
 
@@ -163,6 +175,16 @@ DEFINE_FILL_STEP(8);
 DEFINE_FILL_STEP(16);
 DEFINE_FILL_STEP(48);
 
+DEFINE_CACHED_FILL_STEP(56);
+DEFINE_CACHED_FILL_STEP(64);
+DEFINE_CACHED_FILL_STEP(72);
+DEFINE_CACHED_FILL_STEP(80);
+DEFINE_CACHED_FILL_STEP(88);
+DEFINE_CACHED_FILL_STEP(96);
+DEFINE_CACHED_FILL_STEP(8);
+DEFINE_CACHED_FILL_STEP(16);
+DEFINE_CACHED_FILL_STEP(48);
+
 static noinline void streaming_copy_any(void *dst, const void *src, size_t size)
 {
 	OPTIMIZER_HIDE_VAR(size);
@@ -189,6 +211,14 @@ static noinline void streaming_fill_step_any(void *dst, u64 *image,
 {
 	OPTIMIZER_HIDE_VAR(size);
 	memfill_streaming_step(dst, image, step, size, nr);
+}
+
+static noinline void cached_fill_step_any(void *dst, u64 *image,
+					  const u64 *step, size_t size,
+					  size_t nr)
+{
+	OPTIMIZER_HIDE_VAR(size);
+	memfill_cached_step(dst, image, step, size, nr);
 }
 
 #define CONSTANT(n) \
@@ -222,10 +252,10 @@ static const struct streaming_size streaming_sizes[] = {
 KUNIT_ARRAY_PARAM_DESC(streaming_size, streaming_sizes, name);
 
 #define CONSTANT_STEP(n) \
-	{ #n " constant", n, streaming_fill_step_##n }
+	{ #n " constant", n, streaming_fill_step_##n, cached_fill_step_##n }
 
 #define RUN_TIME_STEP(n) \
-	{ #n " run-time", n, streaming_fill_step_any }
+	{ #n " run-time", n, streaming_fill_step_any, cached_fill_step_any }
 
 static const struct streaming_step_size streaming_step_sizes[] = {
 	CONSTANT_STEP(56), RUN_TIME_STEP(56),
@@ -413,9 +443,10 @@ static void streaming_step_make(struct rnd_state *rnd, enum streaming_step kind,
 	}
 }
 
-static void streaming_step_check(struct kunit *test,
-				 const struct streaming_step_size *s,
-				 size_t nr, size_t at, enum streaming_step kind)
+static void streaming_step_check_one(struct kunit *test,
+				     const struct streaming_step_size *s,
+				     size_t nr, size_t at,
+				     enum streaming_step kind, bool cached)
 {
 	struct streaming_buffers *b = test->priv;
 	const size_t words = s->size / sizeof(u64);
@@ -441,7 +472,10 @@ static void streaming_step_check(struct kunit *test,
 		}
 	}
 
-	s->fill(b->dst + at, image, step, s->size, nr);
+	if (cached)
+		s->fill_cached(b->dst + at, image, step, s->size, nr);
+	else
+		s->fill(b->dst + at, image, step, s->size, nr);
 	memcpy_streaming_drain();
 	streaming_check(test, b, name, s->size, nr, at, s->size * nr);
 
@@ -456,6 +490,14 @@ static void streaming_step_check(struct kunit *test,
 	KUNIT_ASSERT_EQ_MSG(test, image[words], STREAMING_SEED,
 			    "%s, size %zu, nr %zu, to +%zu: written behind the image",
 			    name, s->size, nr, at);
+}
+
+static void streaming_step_check(struct kunit *test,
+				 const struct streaming_step_size *s,
+				 size_t nr, size_t at, enum streaming_step kind)
+{
+	streaming_step_check_one(test, s, nr, at, kind, false);
+	streaming_step_check_one(test, s, nr, at, kind, true);
 }
 
 static void streaming_fill_step_test(struct kunit *test)
