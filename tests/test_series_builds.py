@@ -34,6 +34,8 @@ CONFIG_MEMMAP_THREADS_KUNIT_TEST=y
 # whose messages are those of KUnit itself.
 _OBJECTS = [
     "mm/mm_init.o",
+    "mm/page_alloc.o",
+    "mm/memory_hotplug.o",
     "mm/util.o",
     "kernel/padata.o",
     "arch/x86/lib/copy_mc.o",

@@ -253,8 +253,8 @@ static void memmap_template_write_timed(struct memmap_template *t,
  * @pfn: PFN of @page
  * @nr_pages: length of the run, with those two
  *
- * Drains at the end of each section. The caller drains once more before
- * anything reads the pages.
+ * Drains between sections, and may sleep there: not in a range of one section.
+ * The caller drains once more before anything reads the pages.
  */
 void memmap_template_repeat(struct memmap_template *t, struct page *page,
 			    unsigned long pfn, unsigned long nr_pages)
@@ -274,7 +274,7 @@ void memmap_template_repeat(struct memmap_template *t, struct page *page,
 		memmap_template_write_timed(t, page, next - pfn);
 		page += next - pfn;
 		pfn = next;
-		if (IS_ALIGNED(pfn, PAGES_PER_SECTION))
+		if (pfn < end_pfn)
 			memmap_template_resched(t);
 	}
 }
