@@ -17,6 +17,7 @@ from typing import Any
 import checks
 import host
 import moves
+import ordinary
 import stock
 from devices import Device, Namespace, run
 from inventory import Existing
@@ -231,6 +232,8 @@ def scenario(name: str, args: argparse.Namespace) -> Iterator[Record]:
         "private-hmm": lambda: checks.hmm(args.selftests / "hmm-tests", args.hmm_module),
         "existing": lambda: existing(modes, count, args.device),
         "kmem": lambda: use("dax", "pmem", modes, checks.kmem),
+        "kmem-again": lambda: use("dax", "pmem", modes, lambda _: ordinary.hotplug(count, modes)),
+        "boot": ordinary.boot,
         "migrate": lambda: use("dax", "pmem", modes, lambda _: moves.migrate(min(count, 10))),
         "folio": lambda: moves.copies(count, args.folio_module),
         "migrate-selftest": lambda: checks.selftest(args.selftests / "migration"),

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from pagemint import binds, build, report, result, series, stock, vmfolio, vmguest, vmkernel
+from pagemint import binds, build, report, result, series, stock, vmboot, vmfolio, vmguest, vmkernel
 from pagemint.binds import BindRow
 from pagemint.errors import Failure
 from pagemint.progress import note, step
@@ -22,8 +22,9 @@ SCENARIOS = {
     "fsdax": ("fsdax", "fsdax-files"),
     "devdax": ("devdax", "devdax-mapping", "devdax-mem", "devdax-mem-mapping"),
     "private": ("private", "private-hmm"),
-    "kmem": ("kmem",),
+    "kmem": ("kmem", "kmem-again"),
     "migrate": ("migrate", "folio", "migrate-selftest"),
+    "boot": ("boot",),
 }
 """What --scenario takes, and what each of it is in guest/scenarios.py."""
 
@@ -88,7 +89,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--scenario",
         metavar="S,...",
-        help=f"what to run (all of {', '.join(SCENARIOS)}; a stock kernel has no kmem)",
+        help=f"what to run (all of {', '.join(SCENARIOS)}; "
+        f"a stock kernel has {', '.join(STOCK_SCENARIOS)})",
     )
     parser.add_argument("--rebinds", type=int, default=30, metavar="N", help="of each mode (30)")
     parser.add_argument("--accel", default="auto", choices=("auto", "kvm", "tcg"))
@@ -147,6 +149,11 @@ def main(args: argparse.Namespace) -> int:
     checks: list[Check] = []
     status = 0
     for name in names:
+        if name == "boot":
+            for kernel in kernels:
+                outcome, said = vmboot.judge(vmboot.boots(guest, kernel))
+                checks.append(Check(name, kernel.variant, "memory", outcome, said, True))
+            continue
         records: dict[str, list[Record]] = {}
         for kernel in kernels:
             # A guest for each, or the memory would not be new to the first bind.

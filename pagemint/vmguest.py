@@ -42,6 +42,7 @@ class Guest:
         selftests: where the programs of the kernel's own tests are, if any of them are run.
         cpus: how many, the first of them below the device and the others behind it.
         options: more of QEMU's.
+        append: more of the kernel's command line.
     """
 
     accel: str
@@ -50,6 +51,7 @@ class Guest:
     selftests: Path | None
     cpus: int = 2
     options: str = ""
+    append: str = ""
 
     def run(
         self, kernel: Kernel, scenarios: str, rebinds: int, private: int
@@ -76,7 +78,7 @@ class Guest:
             *("vng", "-r", kernel.image, "--force-9p", "--verbose", "--cpus", str(self.cpus)),
             *(["--disable-kvm"] if self.accel == "tcg" else []),
             *("--memory", f"{sum(self._nodes()) >> 20}M", f"--qemu-opts={self._machine(kernel)}"),
-            *("--append", f"{region} nokaslr panic=-1"),
+            *("--append", f"{region} nokaslr panic=-1 {self.append}"),
             *(f"--rwdir={shared}", "--", shlex.join(map(str, command))),
         ]
         what = f"the guest with the {kernel.variant} kernel"

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pagemint import binds, build, cli, series, vm, vmfolio, vmguest, vmkernel
+from pagemint import binds, build, cli, series, vm, vmboot, vmfolio, vmguest, vmkernel
 from pagemint.errors import Failure
 from pagemint.measure import MODES
 from pagemint.vmkernel import Kernel
@@ -240,6 +240,24 @@ def test_the_kunit_suites_pass(
     assert re.search(rf"^ok \d+ {suite}$", guests["patched"][1], re.MULTILINE)
 
 
+BOOT = {"mem_total_kib": 8_000_000, "zones": ["node 0 Normal: spanned 3"], "deferred_nodes": 2}
+
+
+@pytest.mark.parametrize(
+    ("changes", "outcome", "said"),
+    [
+        ({}, "pass", "8000000 KiB, on 2 nodes initialised late, slow, fill alike"),
+        ({"mem_total_kib": 7}, "fail", "mem_total_kib: 7 (fill), not 8000000 (slow)"),
+        ({"zones": []}, "fail", "zones: [] (fill), not ['node 0 Normal: spanned 3'] (slow)"),
+        ({"deferred_nodes": 0}, "fail", "fill: no memory was left for later"),
+    ],
+)
+def test_boots_have_to_leave_the_same_memory(
+    changes: dict[str, Any], outcome: str, said: str
+) -> None:
+    assert vmboot.judge({"slow": BOOT, "fill": {**BOOT, **changes}}) == (outcome, said)
+
+
 @pytest.mark.skipif(
     not os.environ.get("PAGEMINT_VM"), reason="two more kernels to build: run make check-vm"
 )
@@ -264,6 +282,8 @@ def test_the_devices_work_as_memory(tmp_path: Path) -> None:
         ("devdax-mem-mapping", "mapping"),
         ("kmem", "system-ram"),
         ("kmem", "back to devdax"),
+        ("kmem-again", "hot-add and hot-remove"),
+        ("boot", "memory"),
         ("migrate", "moves between nodes"),
         ("migrate", "moves to a node without CPUs and back"),
     }

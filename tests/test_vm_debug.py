@@ -27,6 +27,7 @@ USES = ("fsdax-files", "devdax-mapping", "devdax-mem-mapping", "kmem", "migrate"
 CYCLES = 1000
 SHARED = 3 << 30  # bytes of a device that two threads are worth
 SHARED_BINDS = 100
+HOTPLUGS = 100
 LEAK = 4 << 20  # bytes that may come and go with the page cache and the lists of free objects
 
 Records = list[dict[str, Any]]
@@ -113,6 +114,11 @@ def test_a_thousand_binds_leak_nothing(run: Runner, debug: dict[str, Kernel]) ->
     assert before["MemAvailable"] - after["MemAvailable"] < LEAK
     assert after["Slab"] - before["Slab"] < LEAK
     assert after["PageTables"] - before["PageTables"] < LEAK
+
+
+def test_memory_comes_and_goes_under_a_load(run: Runner, debug: dict[str, Kernel]) -> None:
+    (check,) = vm.checks_of("patched", run(debug["patched"], "kmem-again", HOTPLUGS))
+    assert (check.outcome, check.said.partition(" times")[0]) == ("pass", str(HOTPLUGS))
 
 
 def test_kasan_has_the_engine_off(run: Runner, kasan: Kernel, debug: dict[str, Kernel]) -> None:

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Ordinary memory: added and removed again and again, and what boot made of it."""
+
+import mmap
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from checks import ANONYMOUS, address_of, bind_memory, check, expect, pattern
+from devices import run, the_one
+from modes import Modes
+
+# Takes memory, writes to all of it and gives it back, for as long as it is let.
+LOAD = "while True: bytearray(b'x') * (96 << 20)"
+
+Record = dict[str, Any]
+
+
+def hotplug(count: int, modes: Modes) -> Iterator[Record]:
+    """Make a bound devdax device ordinary memory and back, in each mode in turn, under a load."""
+    yield {"running": "hot-add and hot-remove"}
+    yield check("hot-add and hot-remove", lambda: _cycles(count, modes))
+
+
+def _cycles(count: int, modes: Modes) -> str:
+    dax = the_one("dax*.*", "/dev").name
+    node = int(Path("/sys/bus/dax/devices", dax, "target_node").read_text())
+    first: list[str] = []
+    with _load():
+        for number in range(count):
+            mode = modes.names[number % len(modes.names)]
+            modes.choose(mode)
+            run("daxctl", "reconfigure-device", "--mode=system-ram", dax)
+            found = sizes(node)
+            expect(bool(found), f"node {node} has no memory in round {number} ({mode})")
+            first = first or found
+            expect(found == first, f"round {number} ({mode}): {found}, not {first}")
+            _use(node, number)
+            run("daxctl", "reconfigure-device", "--mode=devdax", "--force", dax)
+    return f"{count} times under a load, node {node}: {'; '.join(first)}"
+
+
+@contextmanager
+def _load() -> Iterator[None]:
+    with subprocess.Popen([sys.executable, "-c", LOAD]) as load:
+        try:
+            yield
+            expect(load.poll() is None, f"the load ended with status {load.poll()}")
+        finally:
+            load.kill()
+
+
+def _use(node: int, seed: int) -> None:
+    """Have a process hold data on a node."""
+    data = pattern(seed, ANONYMOUS)
+    with mmap.mmap(-1, ANONYMOUS, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:
+        bind_memory(address_of(memory), ANONYMOUS, node)
+        memory[:] = data
+        expect(memory[:] == data, f"the data on node {node} changed")
+
+
+def boot() -> Iterator[Record]:
+    """Return what boot made of the memory: all sizes that no later allocation changes."""
+    found = re.search(r"^MemTotal: +(\d+) kB$", Path("/proc/meminfo").read_text(), re.MULTILINE)
+    said = re.findall(r"node \d+ deferred pages initialised", run("dmesg"))
+    yield {
+        "mem_total_kib": int(found[1]) if found else 0,
+        "zones": sizes(),
+        "deferred_nodes": len(said),
+    }
+
+
+def sizes(node: int | None = None) -> list[str]:
+    """Return a line for each zone with memory: its pages, and its pageblocks of all types.
+
+    Args:
+        node: which node's; all by default.
+    """
+    lines = []
+    blocks = _blocks()
+    text = Path("/proc/zoneinfo").read_text()
+    for where, zone, about in re.findall(r"^Node (\d+), zone +(\S+)\n((?: .*\n)*)", text, re.M):
+        words = dict(re.findall(r"^ +(spanned|present|managed) +(\d+)$", about, re.M))
+        if node in (None, int(where)) and int(words.get("present", 0)):
+            pages = ", ".join(f"{name} {number}" for name, number in words.items())
+            lines.append(f"node {where} {zone}: {pages}, blocks {blocks.get((where, zone))}")
+    return lines
+
+
+def _blocks() -> dict[tuple[str, str], int]:
+    """Return the pageblocks of each node and zone, whatever is in them."""
+    text = Path("/proc/pagetypeinfo").read_text()
+    _, _, table = text.partition("Number of blocks type")
+    found = re.findall(r"^Node (\d+), zone +(\S+) +([\d ]+)$", table, re.MULTILINE)
+    return {(node, zone): sum(map(int, counts.split())) for node, zone, counts in found}
