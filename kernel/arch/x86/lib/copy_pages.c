@@ -97,14 +97,17 @@ copy_pages_race(void *to, const void *from, unsigned int npages, bool mc)
  * @from: address to copy from
  * @npages: how many pages; at least 1
  *
- * The two runs do not overlap. Where copy_page() is a loop, so is this.
+ * The two runs do not overlap. Where copy_page() is no string instruction, it
+ * copies page after page.
  */
 void copy_pages(void *to, const void *from, unsigned int npages)
 {
-	if (cpu_feature_enabled(X86_FEATURE_REP_GOOD))
+	if (cpu_feature_enabled(X86_FEATURE_REP_GOOD)) {
 		copy_pages_race(to, from, npages, false);
-	else
-		copy_pages_loop(to, from, npages);
+		return;
+	}
+	for (; npages; npages--, to += PAGE_SIZE, from += PAGE_SIZE)
+		copy_page(to, (void *)from);
 }
 
 #ifdef CONFIG_ARCH_HAS_COPY_MC
