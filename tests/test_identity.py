@@ -4,6 +4,7 @@
 import mmap
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pytest
@@ -143,14 +144,23 @@ def memmap(program: native.Program) -> Iterator[Memmap]:
     yield from open_memmap(program, trace=False)
 
 
-def open_memmap(program: native.Program, *, trace: bool, window: int = WINDOW) -> Iterator[Memmap]:
+@contextmanager
+def shared_map(
+    program: native.Program, *, trace: bool, window: int
+) -> Iterator[tuple[native.Host, int]]:
+    """Start a host and share the memory map of `window` pages with it, by that descriptor."""
     memory = os.memfd_create("memmap")
     os.ftruncate(memory, window * STRUCT_PAGE)
     with native.Host(program, memory) as host:
         host.patch("plain", events=trace)
         host.ask("map", FIRST_PFN, window, memory)
-        yield Memmap(host, memory)
+        yield host, memory
     os.close(memory)
+
+
+def open_memmap(program: native.Program, *, trace: bool, window: int = WINDOW) -> Iterator[Memmap]:
+    with shared_map(program, trace=trace, window=window) as (host, memory):
+        yield Memmap(host, memory)
 
 
 def check(memmap: Memmap, case: Case) -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from kernel_lines import LINES
-from test_identity import CONFIGS, POISON, differences
+from test_identity import CONFIGS, POISON, differences, shared_map
 
 from pagemint import build, native, source
 from pagemint.measure import FIRST_PFN, MODES, STRUCT_PAGE
@@ -136,13 +136,8 @@ def memory(program: native.Program) -> Iterator[Memory]:
 
 
 def open_memory(program: native.Program, *, trace: bool) -> Iterator[Memory]:
-    descriptor = os.memfd_create("memmap")
-    os.ftruncate(descriptor, WINDOW * STRUCT_PAGE)
-    with native.Host(program, descriptor) as host:
-        host.patch("plain", events=trace)
-        host.ask("map", FIRST_PFN, WINDOW, descriptor)
+    with shared_map(program, trace=trace, window=WINDOW) as (host, descriptor):
         yield Memory(host, descriptor)
-    os.close(descriptor)
 
 
 def check(memory: Memory, case: Case) -> None:

@@ -192,29 +192,26 @@ def test_a_step_adds_no_message_of_gcc_or_sparse(made: _Made, step: series.Step)
     assert made.messages[step.name] - made.messages["base"] == set()
 
 
+def _checkpatch(found: source.Source, *what: str | Path) -> None:
+    """Check that the kernel's checkpatch has nothing to say of a mail, or of a file behind -f."""
+    ended = subprocess.run(
+        ["perl", "scripts/checkpatch.pl", "--strict", "--show-types", "--no-summary", *what],
+        cwd=found.tree,
+        capture_output=True,
+        text=True,
+    )
+    said = re.findall(r"^(?:ERROR|WARNING|CHECK):[A-Z_]+: .*", ended.stdout, re.MULTILINE)
+    assert said == [], ended.stdout
+    assert ended.stderr == ""
+
+
 @pytest.mark.parametrize("step", _NAMES)
 def test_checkpatch_has_nothing_to_say(
     found: source.Source, mails: dict[str, Path], step: str
 ) -> None:
-    ended = subprocess.run(
-        ["perl", "scripts/checkpatch.pl", "--strict", "--show-types", "--no-summary", mails[step]],
-        cwd=found.tree,
-        capture_output=True,
-        text=True,
-    )
-    said = re.findall(r"^(?:ERROR|WARNING|CHECK):[A-Z_]+: .*", ended.stdout, re.MULTILINE)
-    assert said == [], ended.stdout
-    assert ended.stderr == ""
+    _checkpatch(found, mails[step])
 
 
 @pytest.mark.parametrize("file", stock.sources(), ids=lambda file: file.name)
 def test_checkpatch_has_nothing_to_say_of_the_module(found: source.Source, file: Path) -> None:
-    ended = subprocess.run(
-        ["perl", "scripts/checkpatch.pl", "--strict", "--show-types", "--no-summary", "-f", file],
-        cwd=found.tree,
-        capture_output=True,
-        text=True,
-    )
-    said = re.findall(r"^(?:ERROR|WARNING|CHECK):[A-Z_]+: .*", ended.stdout, re.MULTILINE)
-    assert said == [], ended.stdout
-    assert ended.stderr == ""
+    _checkpatch(found, "-f", file)
