@@ -113,12 +113,9 @@ def main(args: argparse.Namespace) -> int:
                         brought_up.append(
                             memory.measure(host, condition, size, ordinary, args.runs, done)
                         )
-        if "folio" in names:
-            with step(f"touching {format_size(folio.MEMORY)} of folios"):
-                host.patch(machine)
-                folio.prepare(host)
-            with bar("timing copies of folios", folio.rounds(args.runs)) as done:
-                copies, copy_loops, copy_limit = folio.measure(host, machine, args.runs, done)
+    if "folio" in names:
+        with bar("timing copies of folios", folio.rounds(args.runs)) as done:
+            copies, copy_loops, copy_limit = folio.measure(program, machine, args.runs, done)
     if workloads:
         with native.Host(native.link(pair, build.DEBIAN, slowed=True)) as host:
             size = max(sizes)

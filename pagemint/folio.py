@@ -10,7 +10,7 @@ from rich import box
 from rich.table import Table
 
 from pagemint.measure import FIRST_PFN, PAGE, SEED, NativeRow, paired
-from pagemint.native import THIS_CPU, Host
+from pagemint.native import THIS_CPU, Host, Program
 from pagemint.sizes import format_power
 
 ORDERS = (4, 9, 18)
@@ -34,6 +34,9 @@ MEMORY = 2 << 30
 
 _SAMPLE = 32 << 20  # bytes that a run copies, of folios that are smaller
 _MOST_RUNS = 3  # of the largest folios, which take a second each
+# The same loop, as copy_mc_fragile() has it, is in some processes half as slow again as in others,
+# whichever tree's it is, mostly as long as they live. So no process decides.
+_PROCESSES = 5
 
 
 @dataclass(frozen=True)
@@ -78,35 +81,34 @@ class _Task:
     variant: str  # base, patched, or the name of a loop
 
 
-def prepare(host: Host) -> None:
-    """Give `host` the memory to copy in, and a memory map for it."""
-    host.ask("map", FIRST_PFN, MEMORY // PAGE, -1)
-    host.ask("memory", FIRST_PFN, MEMORY // PAGE, -1, 0)
-
-
 def measure(
-    host: Host, returns: str, runs: int, done: Callable[[float], None]
+    program: Program, returns: str, runs: int, done: Callable[[float], None]
 ) -> tuple[list[FolioRow], list[Loop], float]:
-    """Time the copies of folios of each of ORDERS, in shuffled rounds.
+    """Time the copies of folios of each of ORDERS, in shuffled rounds of several processes.
 
     Source and destination are out of the cache when a copy begins.
 
     Args:
-        host: has been prepared.
+        program: the host.
         returns: what returns are patched to.
-        runs: how many rounds count; one more comes first and does not.
+        runs: how many rounds count. In each process one more comes first and does not, unless the
+            folios are the largest.
         done: is told of each round.
 
     Returns:
         the rows, the loops of those that are loops, and the bytes a second of the best one that
         copies 2 MiB folios through the cache.
     """
-    kinds = dict(loop.split(":") for loop in host.ask("loops").split())
     rows: list[FolioRow] = []
     loops: list[Loop] = []
     limit = 0.0
+    shuffled = random.Random(SEED)
     for order in ORDERS:
-        takes = _takes(host, order, returns, _rounds(order, runs), list(kinds), done)
+        takes: dict[_Task, list[float]] = {}
+        for share in _shares(order, runs):
+            with Host(program) as host:
+                kinds = dict(loop.split(":") for loop in host.ask("loops").split())
+                _take(host, order, returns, share, list(kinds), shuffled, takes, done)
         best = _best(takes, kinds)
         rows += _rows(order, returns, takes, best)
         loops += [
@@ -120,24 +122,37 @@ def measure(
 
 def rounds(runs: int) -> int:
     """Return how many rounds `measure` makes in all."""
-    return sum(_rounds(order, runs) + 1 for order in ORDERS)
+    return sum(share + _unused(order) for order in ORDERS for share in _shares(order, runs))
 
 
-def _rounds(order: int, runs: int) -> int:
-    return min(runs, _MOST_RUNS) if PAGE << order > _SAMPLE else runs
+def _shares(order: int, runs: int) -> list[int]:
+    """Return how many rounds count in each process."""
+    runs = min(runs, _MOST_RUNS) if PAGE << order > _SAMPLE else runs
+    processes = min(runs, _PROCESSES)
+    return [runs * (one + 1) // processes - runs * one // processes for one in range(processes)]
 
 
-def _takes(
+def _unused(order: int) -> int:
+    """Return how many rounds of each process do not count."""
+    return 0 if PAGE << order > _SAMPLE else 1
+
+
+def _take(
     host: Host,
     order: int,
     returns: str,
     runs: int,
     loops: list[str],
+    shuffled: random.Random,
+    takes: dict[_Task, list[float]],
     done: Callable[[float], None],
-) -> dict[_Task, list[float]]:
+) -> None:
+    """Add the milliseconds of `runs` rounds of one process to `takes`."""
     pages = max(_SAMPLE // PAGE, 1 << order)
-    # Compounds of the size that is wanted, made by the base tree's own code.
     host.patch(returns)
+    host.ask("map", FIRST_PFN, 2 * pages, -1)
+    host.ask("memory", FIRST_PFN, 2 * pages, -1, 0)
+    # Compounds of the size that is wanted, made by the base tree's own code.
     host.ask("init", "base", FIRST_PFN, 2 * pages, 3, order, 1, 0, 0, 0, 0)
     tasks = [
         _Task(function, cpu_class, variant)
@@ -146,9 +161,7 @@ def _takes(
         for variant in ("base", "patched")
     ]
     tasks += [_Task(what, THIS_CPU, loop) for loop in loops for what in LOOPS]
-    shuffled = random.Random(SEED)
-    takes: dict[_Task, list[float]] = {}
-    for number in range(runs + 1):
+    for number in range(-_unused(order), runs):
         shuffled.shuffle(tasks)
         for task in tasks:
             where = (order, pages >> order, FIRST_PFN, FIRST_PFN + pages)
@@ -162,10 +175,9 @@ def _takes(
                 name, fragile = FUNCTIONS[task.function]
                 host.patch(returns, task.cpu_class, fragile=fragile)
                 taken = int(host.ask("copy", task.variant, 0, name, *where).split()[0])
-            if number:
+            if number >= 0:
                 takes.setdefault(task, []).append(taken / 1e6)
         done(1)
-    return takes
 
 
 def _best(takes: dict[_Task, list[float]], kinds: dict[str, str]) -> dict[tuple[str, str], _Task]:
