@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pagemint import vmkernel
+from pagemint import cache, vmkernel
 from pagemint.errors import Failure
 from pagemint.progress import note, step
 from pagemint.run import run
@@ -71,7 +71,9 @@ class Guest:
         """
         shared = Path(tempfile.mkdtemp(prefix="pagemint-vm-"))
         records, console = shared / "records", shared / "console"
-        command = scenarios_command(kernel, scenarios, rebinds, private, records)
+        # What was built here is found there.
+        command: list[str | Path] = ["env", f"XDG_CACHE_HOME={cache.root().parent}"]
+        command += scenarios_command(kernel, scenarios, rebinds, private, records)
         command += ["--selftests", self.selftests or "none"]
         region = f"memmap={self.device >> 20}M!{_DEVICE_START >> 20}M"
         argv: list[str | Path] = [
