@@ -133,7 +133,7 @@ def main(args: argparse.Namespace) -> int:
             "version": found.version,
             "source": pair[0].key,
             "config": f"{build.DEBIAN.name} ({cache.digest(source.config_for(found.line))})",
-            "series": cache.digest(series.KERNEL),
+            "series": series.digest(found.line),
             "returns": machine,
         },
         "limit": {

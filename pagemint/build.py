@@ -103,7 +103,7 @@ def trees(found: Source) -> tuple[Tree, Tree]:
             run(["cp", "-al", path, work / "linux"], what="copying the kernel tree")
             series.patch(work / "linux", found.line)
 
-    patched_key = cache.digest(key, series.KERNEL)
+    patched_key = cache.digest(key, series.digest(found.line))
     objects = (*_OBJECTS, *_PATCHED_OBJECTS)
     patched = cache.entry("trees", patched_key, make) / "linux"
     return base, Tree("patched", patched, patched_key, found.line, objects)

@@ -95,6 +95,16 @@ def steps(line: str) -> list[Step]:
     return found
 
 
+def digest(line: str) -> str:
+    """Return a digest of what `patch` puts into a tree of `line`: edits and new files alone."""
+    parts: list[str | Path] = []
+    for one in steps(nearest_line(line)):
+        parts.append(one.diff)
+        for path in one.files:
+            parts += [path, KERNEL / path]
+    return cache.digest(*parts)
+
+
 def plan(tree: Path, line: str) -> list[Change]:
     """Return what each step changes in `tree`, which is only read.
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import fake_tree
 import pytest
 
-from pagemint import series, source
+from pagemint import build, series, source
 from pagemint.errors import Failure
 
 _NAME, _EMAIL = "Ada Tester", "ada@example.org"
@@ -466,3 +466,29 @@ def test_patching_changes_nothing_if_an_edit_does_not_apply(plain: Path) -> None
     with pytest.raises(Failure, match="does not apply"):
         series.patch(plain, fake_tree.LINE)
     assert _state(plain) == before
+
+
+@pytest.mark.parametrize(
+    ("path", "lands"),
+    [
+        ("mm/memmap_template.c", True),
+        (f"series/{_STEPS[0].name}/{fake_tree.LINE}.diff", True),
+        (f"series/{_STEPS[0].name}/files", True),
+        (f"series/{_STEPS[0].name}/{series.lines()[0]}.diff", False),
+        (f"series/{_STEPS[0].name}/message", False),
+        ("mm/of_no_step.c", False),
+    ],
+)
+def test_a_patched_tree_is_made_anew_only_for_what_lands_in_it(
+    plain: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, lands: bool
+) -> None:
+    shutil.copytree(series.KERNEL, tmp_path / "kernel")
+    monkeypatch.setattr(series, "KERNEL", tmp_path / "kernel")
+    (tmp_path / "kernel/mm/more.c").write_text("")
+    found = source.from_tree(plain)
+    before = build.trees(found)[1]
+    with (tmp_path / "kernel" / path).open("a") as file:
+        file.write("mm/more.c\n" if path.endswith("files") else "\n")
+    after = build.trees(found)[1]
+    assert (after.key != before.key) == lands
+    assert (_state(after.path) != _state(before.path)) == (lands and not path.endswith(".diff"))
