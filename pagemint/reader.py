@@ -56,6 +56,7 @@ class Row(result.Row):
         cpu_class: see Case.
         folio_bytes: see Case.
         bind_ms: the whole bind, each time, where there was one.
+        walk_ms: the part of each run that is the walk which frees the pages, where that is known.
         hash: over the struct pages that were left, where they were looked at.
         more: see Case.
     """
@@ -65,6 +66,7 @@ class Row(result.Row):
     cpu_class: str = ""
     folio_bytes: Annotated[int, Meta(ge=0, le=1 << 60)] = 0
     bind_ms: list[Positive] = field(default_factory=list)
+    walk_ms: list[Positive] = field(default_factory=list)
     hash: str = ""
     more: tuple[str, ...] = ()
 

@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +19,9 @@ from pagemint.run import interruption_put_off, run
 KERNEL = Path(__file__).resolve().parent.parent / "kernel"
 """The kernel part: new files as they stand in a tree, and under series/ the steps."""
 
+COVER = "cover"
+"""The file beside the steps with the text of the cover letter."""
+
 
 @dataclass(frozen=True)
 class Step:
@@ -26,7 +29,7 @@ class Step:
 
     Attributes:
         name: its folder under series/, which sorts in the order of the series.
-        message: the commit message, without a Signed-off-by.
+        message: the commit message, for messages.filled() to fill, without a Signed-off-by.
         files: the new files that it adds, relative to a kernel tree.
         diff: the edits to existing files, for one kernel line.
     """
@@ -136,15 +139,21 @@ def patch(tree: Path, line: str) -> None:
         target.write_bytes(data)
 
 
-def commit(tree: Path, line: str | None = None) -> str:
+def commit(tree: Path, line: str | None = None, results: Sequence[str | Path] = ()) -> str:
     """Turn a kernel tree into a branch with one commit a step, check it out, return its name.
 
     A directory that is no git checkout becomes one, with all its files in a first commit.
+    The cover letter is the branch's description, where git and b4 look for it.
     Until the branch is complete nothing in the tree changes.
+
+    Args:
+        tree: a directory.
+        line: the kernel line whose edits to take, if not that of the tree.
+        results: result files for the figures of the messages, if not those of docs/results.
 
     Raises:
         Failure: the tree has uncommitted changes, the branch is there already, git has no
-            identity for the commits, or an edit does not apply exactly.
+            identity for the commits, an edit does not apply exactly, or no result has a figure.
     """
     if tree.resolve().is_relative_to(cache.root().resolve()):
         raise Failure(f"{tree} is in pagemint's own cache", "copy it somewhere else first")
@@ -155,14 +164,15 @@ def commit(tree: Path, line: str | None = None) -> str:
     branch = f"pagemint-{nearest_line(line)}"
     if not fresh:
         _check_clean(tree, branch)
+    texts = _texts(results)
     with step(f"trying the series on Linux {found.version}"):
         changes = plan(tree, line)
     try:
         if fresh:
             _make_repository(tree, f"Linux {found.version}")
-        head = _commit_all(tree, "HEAD", changes)
+        head = _commit_all(tree, "HEAD", changes, texts)
         with interruption_put_off():
-            _switch(tree, branch, head)
+            _switch(tree, branch, head, texts[COVER])
             fresh = False  # from here on there is nothing to take back
     except BaseException:
         if fresh:
@@ -171,13 +181,26 @@ def commit(tree: Path, line: str | None = None) -> str:
     return branch
 
 
-def mails(found: source.Source, output: Path, line: str | None = None) -> list[Path]:
-    """Write the series for a source as mails for `git am` into the directory `output`.
+def mails(
+    found: source.Source,
+    output: Path,
+    line: str | None = None,
+    results: Sequence[str | Path] = (),
+) -> list[Path]:
+    """Write the series for a source as mails into the directory `output`, the cover letter first.
+
+    Args:
+        found: what it is to apply to.
+        output: a new directory, or an empty one.
+        line: the kernel line whose edits to take, if not that of the source.
+        results: result files for the figures of the messages, if not those of docs/results.
 
     Raises:
-        Failure: `output` is not empty, git has no identity, or an edit does not apply exactly.
+        Failure: `output` is not empty, git has no identity, an edit does not apply exactly, or
+            no result has a figure.
     """
     _check_output(output)
+    texts = _texts(results)
     changes = plan(found.tree, line or found.line)
     with tempfile.TemporaryDirectory(prefix="pagemint-") as name:
         scratch = Path(name)
@@ -189,10 +212,14 @@ def mails(found: source.Source, output: Path, line: str | None = None) -> list[P
                 shutil.copyfile(found.tree / path, repository / path)
         with _same_identity(Path.cwd()):
             _make_repository(repository, f"Linux {found.version}")
-            head = _commit_all(repository, "HEAD", changes)
-        # The form of the mails is not for the user's own settings to choose.
-        form = ("--no-attach", "--no-cover-letter", "--src-prefix=a/", "--dst-prefix=b/")
-        _git(repository, "format-patch", "-q", *form, "-o", str(written), f"HEAD..{head}")
+            head = _commit_all(repository, "HEAD", changes, texts)
+            _switch(repository, "series", head, texts[COVER])
+            # The form of the mails is not for the user's own settings to choose.
+            form = ("--no-attach", "--src-prefix=a/", "--dst-prefix=b/")
+            cover = ("--cover-letter", "--cover-from-description=subject")
+            _git(
+                repository, "format-patch", "-q", *form, *cover, "-o", str(written), "base..series"
+            )
         try:
             with interruption_put_off():
                 output.mkdir(parents=True, exist_ok=True)
@@ -209,7 +236,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--kernel", metavar="LINE", help="the kernel line (default: the tree's)")
     target = parser.add_mutually_exclusive_group(required=True)
     target.add_argument("--tree", type=Path, metavar="DIR", help="make a branch in this tree")
-    target.add_argument("--output", type=Path, metavar="DIR", help="write mails for git am")
+    target.add_argument("--output", type=Path, metavar="DIR", help="write mails")
+    parser.add_argument(
+        "--results",
+        nargs="+",
+        default=(),
+        metavar="FILE",
+        help="results of pagemint bench for the figures in the messages (those in docs/results)",
+    )
 
 
 def main(args: argparse.Namespace) -> int:
@@ -220,17 +254,28 @@ def main(args: argparse.Namespace) -> int:
             f"choose one of: {', '.join(lines())}",
         )
     if args.tree:
-        branch = commit(args.tree, args.kernel)
+        branch = commit(args.tree, args.kernel, args.results)
         note(f"{args.tree} is on the branch {branch}, {len(steps(lines()[-1]))} commits")
         return 0
-    _check_output(args.output)  # before a source is fetched for it
-    for mail in mails(source.get(args.kernel or lines()[-1]), args.output):
+    # Before a source is fetched for them.
+    _check_output(args.output)
+    _texts(args.results)
+    found = source.get(args.kernel or lines()[-1])
+    for mail in mails(found, args.output, results=args.results):
         print(mail)
     return 0
 
 
 def _numbers(line: str) -> list[int]:
     return [int(number) for number in re.findall(r"\d+", line)]
+
+
+def _texts(results: Sequence[str | Path]) -> dict[str, str]:
+    """Return messages.filled(), or with the repository's own results if none are given."""
+    # What reads results comes after what makes them, and that after this.
+    from pagemint import messages
+
+    return messages.filled([str(one) for one in results])
 
 
 def _apply(one: Step, tree: Path, scratch: Path) -> dict[str, bytes]:
@@ -328,19 +373,31 @@ def _make_repository(tree: Path, message: str) -> None:
         _git(tree, "commit", "-q", "--no-verify", "--no-gpg-sign", "-m", message)
 
 
-def _switch(tree: Path, branch: str, head: str) -> None:
-    """Make `branch` at the commit `head` and check it out."""
+def _switch(tree: Path, branch: str, head: str, cover: str) -> None:
+    """Make `branch` at the commit `head`, described by the cover letter, and check it out."""
     name = f"refs/heads/{branch}"
+    # The second is what tells b4 where the cover letter is.
+    settings = {"description": cover, "b4-prep-cover-strategy": "branch-description"}
     _git(tree, "update-ref", name, head, "")
     try:
+        for key, value in settings.items():
+            _git(tree, "config", "--replace-all", f"branch.{branch}.{key}", value)
         _git(tree, "checkout", "-q", branch)
     except Failure:
-        _git(tree, "update-ref", "-d", name, head)
+        # This takes its settings along.
+        _git(tree, "branch", "-q", "-D", branch)
         raise
 
 
-def _commit_all(repository: Path, base: str, changes: list[Change]) -> str:
-    """Commit each change on top of `base`, through an index of its own; return the last commit."""
+def _commit_all(repository: Path, base: str, changes: list[Change], texts: dict[str, str]) -> str:
+    """Commit each change on top of `base`, through an index of its own; return the last commit.
+
+    Args:
+        repository: where.
+        base: a commit.
+        changes: of the steps.
+        texts: the message of each step.
+    """
     who = _identity(repository)
     parent = _git(repository, "rev-parse", base).strip()
     with tempfile.TemporaryDirectory(prefix="pagemint-") as name:
@@ -354,6 +411,6 @@ def _commit_all(repository: Path, base: str, changes: list[Change]) -> str:
                 entry = f"100644,{_git(repository, *argv).strip()},{path}"
                 _git(repository, "update-index", "--add", "--cacheinfo", entry, env=env)
             tree = _git(repository, "write-tree", env=env).strip()
-            message = f"{change.step.message}\nSigned-off-by: {who}\n"
+            message = f"{texts[change.step.name]}\nSigned-off-by: {who}\n"
             parent = _git(repository, "commit-tree", tree, "-p", parent, "-m", message).strip()
     return parent

@@ -8,15 +8,17 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import fake_result
 import fake_tree
 import pytest
 
-from pagemint import build, series, source
+from pagemint import build, messages, series, source
 from pagemint.errors import Failure
 
 _NAME, _EMAIL = "Ada Tester", "ada@example.org"
 _BRANCH = f"pagemint-{fake_tree.LINE}"
 _STEPS = series.steps(fake_tree.LINE)
+_TEXTS = messages.filled(())
 _NEW = {path for step in _STEPS for path in step.files}
 
 
@@ -109,18 +111,6 @@ def test_a_diff_edits_existing_files_only(step: series.Step) -> None:
     assert not re.search(r"^(new|deleted|old|rename|copy|GIT) |^(---|\+\+\+) /dev", text, re.M)
 
 
-@pytest.mark.parametrize("step", _STEPS, ids=lambda step: step.name)
-def test_a_message_has_a_subject_a_body_and_no_sign_off(step: series.Step) -> None:
-    subject, blank, *body = step.message.split("\n")
-    assert re.fullmatch(r"\S+: [A-Z].*[^.]", subject)
-    assert len(subject) <= 75
-    assert blank == ""
-    assert body[-1] == ""
-    assert body[0] and body[-2]
-    assert all(len(line) <= 75 for line in body)
-    assert "Signed-off-by" not in step.message
-
-
 def test_the_nearest_line_is_the_newest_that_is_not_newer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -147,7 +137,7 @@ def test_the_branch_has_one_commit_a_step_in_order(checkout: Path) -> None:
         who = f"{_NAME} <{_EMAIL}>"
         shown = _git(checkout, "show", "-s", "--format=%an <%ae>%n%cn <%ce>%n%B", commit)
         sign_off = f"Signed-off-by: {who}\n"
-        assert shown.rstrip("\n") + "\n" == f"{who}\n{who}\n{step.message}\n{sign_off}"
+        assert shown.rstrip("\n") + "\n" == f"{who}\n{who}\n{_TEXTS[step.name]}\n{sign_off}"
         changed = _git(checkout, "diff-tree", "-r", "--no-commit-id", "--name-only", commit)
         edited = fake_tree.edited(step.diff.read_text())
         assert sorted(changed.split()) == sorted([*edited, *step.files])
@@ -176,6 +166,16 @@ def test_each_commit_holds_what_its_diff_says(checkout: Path) -> None:
                 for text in (made, written)
             ]
             assert lines[0] == lines[1], step.name
+
+
+def test_the_cover_letter_is_where_git_and_b4_look_for_it(checkout: Path) -> None:
+    # What an earlier branch of that name may have left.
+    _git(checkout, "config", f"branch.{_BRANCH}.description", "old")
+    series.commit(checkout)
+    settings = [f"branch.{_BRANCH}.{key}" for key in ("description", "b4-prep-cover-strategy")]
+    cover, strategy = (_git(checkout, "config", "--get-all", one) for one in settings)
+    assert cover == _TEXTS[series.COVER] + "\n"
+    assert strategy == "branch-description\n"
 
 
 def test_untracked_files_stay(checkout: Path) -> None:
@@ -284,10 +284,11 @@ def test_a_new_file_that_is_there_already_is_named(plain: Path, path: str) -> No
 
 def test_a_checkout_that_fails_takes_the_branch_back(checkout: Path) -> None:
     (checkout / ".git/index.lock").touch()
-    before = _git(checkout, "for-each-ref")
+    before = [_git(checkout, "for-each-ref"), _git(checkout, "config", "--list", "--local")]
     with pytest.raises(Failure, match="git checkout"):
         series.commit(checkout)
-    assert _git(checkout, "for-each-ref") == before
+    after = [_git(checkout, "for-each-ref"), _git(checkout, "config", "--list", "--local")]
+    assert after == before
 
 
 def test_a_directory_that_is_no_kernel_tree_is_refused(tmp_path: Path) -> None:
@@ -341,6 +342,7 @@ def test_an_unknown_line_is_one_line(plain: Path, line: str) -> None:
         ("plain", "hash-object", signal.SIGINT),
         ("plain", "update-ref", signal.SIGINT),
         ("plain", "checkout", signal.SIGTERM),
+        ("plain", "config", signal.SIGINT),
         ("checkout", "apply", signal.SIGTERM),
         ("checkout", "hash-object", signal.SIGTERM),
         ("checkout", "commit-tree", signal.SIGINT),
@@ -371,7 +373,7 @@ def test_an_interruption_leaves_no_half_made_branch(
     # On a slow machine it first says what takes so long.
     assert ended.stderr.endswith("pagemint: interrupted; run again to continue\n")
     assert ended.stderr.count("pagemint: ") == 1
-    if when in ("update-ref", "checkout"):
+    if when in ("update-ref", "config", "checkout"):
         assert _git(tree, "status", "--porcelain") == ""
         assert len(_commits(tree, "base" if kind == "plain" else "main")) == len(_STEPS)
     else:
@@ -387,7 +389,8 @@ def test_an_interruption_leaves_no_half_made_branch(
 def awkward_settings(git_home: Path) -> None:
     """Settings of a user's own that change what mails look like."""
     with (git_home / "gitconfig").open("a") as file:
-        file.write("[format]\n\tcoverLetter = true\n\tattach = true\n[diff]\n\tnoprefix = true\n")
+        file.write("[format]\n\tattach = true\n\tcoverFromDescription = none\n")
+        file.write("[diff]\n\tnoprefix = true\n")
 
 
 @pytest.mark.usefixtures("awkward_settings")
@@ -395,16 +398,15 @@ def test_mails_make_the_same_tree_as_the_branch(checkout: Path, tmp_path: Path) 
     found = source.from_tree(checkout)
     mails = series.mails(found, tmp_path / "mails")
     assert sorted((tmp_path / "mails").iterdir()) == mails
-    assert len(mails) == len(_STEPS)
-    for mail, step in zip(mails, _STEPS, strict=True):
+    for mail, step in zip(mails[1:], _STEPS, strict=True):
         text = mail.read_text()
-        subject = step.message.split("\n")[0]
+        subject = _TEXTS[step.name].split("\n")[0]
         assert subject in text.replace("\n ", " ")
         assert f"From: {_NAME} <{_EMAIL}>\n" in text
         assert text.count("Signed-off-by:") == 1
     assert _git(checkout, "status", "--porcelain") == ""
     _git(checkout, "checkout", "-q", "-b", "by-mail")
-    _git(checkout, "am", "-q", *map(str, mails))
+    _git(checkout, "am", "-q", "--empty=drop", *map(str, mails))
     _git(checkout, "checkout", "-q", "main")
     series.commit(checkout)
     one, other = _commits(checkout, "main", "by-mail"), _commits(checkout, "main")
@@ -415,10 +417,66 @@ def test_mails_make_the_same_tree_as_the_branch(checkout: Path, tmp_path: Path) 
         )
 
 
+@pytest.mark.usefixtures("awkward_settings")
+def test_the_first_mail_is_the_cover_letter(plain: Path, tmp_path: Path) -> None:
+    cover = series.mails(source.from_tree(plain), tmp_path / "mails")[0].read_text()
+    subject, body = _TEXTS[series.COVER].split("\n\n", 1)
+    count = len(_STEPS)
+    assert f"Subject: [PATCH 00/{count}] {subject}\n" in cover.replace("\n ", " ")
+    assert f"\n\n{body}\n{_NAME} ({count}):\n" in cover
+    assert all(f"  {_TEXTS[step.name].split(chr(10))[0]}\n" in cover for step in _STEPS)
+    assert re.search(r"^ \d+ files changed, \d+ insertions", cover, re.MULTILINE)
+    assert "*** " not in cover
+
+
+@pytest.mark.parametrize("how", ["mails", "branch"])
+def test_git_would_send_them(checkout: Path, tmp_path: Path, how: str) -> None:
+    if how == "mails":
+        what = list(map(str, series.mails(source.from_tree(checkout), tmp_path / "mails")))
+    else:
+        series.commit(checkout)
+        what = ["--cover-letter", "--cover-from-description=subject", "main"]
+    argv = ("send-email", "--dry-run", "--confirm=never", "--to=list@example.org")
+    said = _git(checkout, *argv, *what)
+    assert said.count("\nResult: OK\n") == len(_STEPS) + 1
+    subjects = re.findall(r"^Subject: \[PATCH (\d+)/\d+\] ", said, re.MULTILINE)
+    assert [int(number) for number in subjects] == list(range(len(_STEPS) + 1))
+
+
+@pytest.mark.parametrize("target", ["--tree", "--output"])
+def test_results_that_lack_a_figure_leave_everything_as_it_was(
+    plain: Path, tmp_path: Path, target: str
+) -> None:
+    (tmp_path / "fake.json").write_bytes(fake_result.text(workloads=("fsdax",)))
+    before = _state(plain)
+    given = plain if target == "--tree" else tmp_path / "mails"
+    argv = ("--kernel", fake_tree.LINE, target, given, "--results", tmp_path / "fake.json")
+    ended = _pagemint("series", *argv)
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert re.fullmatch(
+        r"pagemint: the message of 06-\S+ wants the row fsdax auto, which no result has \(\S+\);"
+        r" make one with: pagemint bench --json FILE\n",
+        ended.stderr,
+    )
+    assert _state(plain) == before
+    assert not (tmp_path / "mails").exists()
+
+
+def test_the_results_that_are_given_are_in_the_commits(plain: Path, tmp_path: Path) -> None:
+    (kept,) = messages.RESULTS.glob("*.json")
+    text = kept.read_text()
+    cpu = re.escape(re.search(r'"cpu": "([^"]*)"', text)[1])  # type: ignore[index]
+    (tmp_path / "other.json").write_text(re.sub(f'"cpu": "{cpu}"', '"cpu": "Other CPU"', text))
+    ended = _pagemint("series", "--tree", plain, "--results", tmp_path / "other.json")
+    assert ended.returncode == 0, ended.stderr
+    log = _git(plain, "log", "--format=%B", f"base..{_BRANCH}")
+    assert log.count("(Other CPU,") == sum(text.count("(AMD EPYC,") for text in _TEXTS.values()) - 1
+
+
 def test_mails_into_an_empty_directory_are_listed(plain: Path, tmp_path: Path) -> None:
     (tmp_path / "mails").mkdir()
     mails = series.mails(source.from_tree(plain), tmp_path / "mails")
-    assert [mail.name[:5] for mail in mails] == [f"{n:04}-" for n in range(1, len(_STEPS) + 1)]
+    assert [mail.name[:5] for mail in mails] == [f"{n:04}-" for n in range(len(_STEPS) + 1)]
     assert not (plain / ".git").exists()
 
 

@@ -88,7 +88,7 @@ def mails(
         for role in ("AUTHOR", "COMMITTER"):
             patch.setenv(f"GIT_{role}_NAME", "Ada Tester")
             patch.setenv(f"GIT_{role}_EMAIL", "ada@example.org")
-        yield dict(zip(_NAMES, series.mails(found, output), strict=True))
+        yield dict(zip(_NAMES, series.mails(found, output)[1:], strict=True))
 
 
 def _build_all(found: source.Source, work: Path) -> _Made:

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The words of the series: commit messages and cover letter, with the figures of results.
+
+They are templates of Jinja2. What they can ask for are the methods of `_Figures`.
+"""
+
+import statistics
+import textwrap
+from collections.abc import Sequence
+
+from jinja2 import Environment, StrictUndefined
+
+from pagemint import reader, series
+from pagemint.errors import Failure
+from pagemint.measure import PAGE
+from pagemint.reader import Result, Row
+from pagemint.sizes import format_size
+
+WIDTH = 75
+"""Characters of a line, as checkpatch has them."""
+
+RESULTS = series.KERNEL.parent / "docs/results"
+"""The results that the messages take their figures from, unless others are given."""
+
+
+class _MissingError(Exception):
+    """A result does not have a figure; says which."""
+
+
+def filled(files: Sequence[str]) -> dict[str, str]:
+    """Return the message of each step by the step's name, and the cover letter as series.COVER.
+
+    The figures of one text are all of one result: the first of the files that has them. The text
+    itself says what machine that is.
+
+    Args:
+        files: results; none stands for those of RESULTS, newest first.
+
+    Raises:
+        Failure: a file is no result, its times mean nothing, or none has a figure.
+    """
+    paths = files or [str(path) for path in sorted(RESULTS.glob("*.json"), reverse=True)]
+    results = [reader.read(path) for path in paths]
+    for one in results:
+        if not one.host.times_comparable:
+            raise Failure(
+                f"{one.file} comes from an emulated guest, whose times mean nothing",
+                "make one with: pagemint bench --json FILE",
+            )
+    texts = {one.name: one.message for one in series.steps(series.lines()[-1])}
+    texts[series.COVER] = (series.KERNEL / "series" / series.COVER).read_text()
+    return {name: _fill(name, text, results) for name, text in texts.items()}
+
+
+class _Figures:
+    """What a template can ask a result for; all figures are returned as text.
+
+    A row is named by its workload and variant, and by what else sets it apart: threads, function,
+    cpu_class, folio_bytes, or a word of the row's own, such as block. If it does not say so, one
+    thread and plain returns are meant, and of what is then left the largest device.
+    """
+
+    def __init__(self, result: Result) -> None:
+        self._result = result
+
+    def machine(self) -> str:
+        """The machine: "a virtual machine with 2 CPUs (AMD EPYC, family 25, model 1)"."""
+        host = self._result.host
+        what = "a virtual machine" if host.virtual else "a machine"
+        family, model, *_ = [*host.family_model_stepping, 0, 0]
+        count = f"{host.cpus} {'CPU' if host.cpus == 1 else 'CPUs'}"
+        return f"{what} with {count} ({host.cpu}, family {family}, model {model})"
+
+    def linux(self) -> str:
+        """The version that was measured: "7.3.4"."""
+        return self._result.kernel.version
+
+    def runs(self) -> int:
+        """How many times the memory map of the largest device was written."""
+        return len(self._row("fsdax", "base", {}).runs_ms)
+
+    def size(self) -> str:
+        """The largest device: "100 GB"."""
+        return format_size(self._row("fsdax", "base", {}).device_bytes)
+
+    def pages(self) -> str:
+        """The struct pages of that device: "24,414,062"."""
+        return f"{self._row('fsdax', 'base', {}).pages:,}"
+
+    def most_threads(self) -> int:
+        """The most threads that shared work."""
+        return max(row.threads for row in self._result.rows)
+
+    def fill_limit(self) -> str:
+        """The speed of the best plain loop of streaming stores in one thread: "25.0 GB/s"."""
+        row = self._row("fsdax", "base", {})
+        if row.limit_ms is None:
+            raise _MissingError("the fill limit")
+        return f"{64 * row.pages / row.limit_ms / 1e6:.1f} GB/s"
+
+    def has(self, workload: str, variant: str, **case: object) -> bool:
+        """Whether there is such a row."""
+        return bool(self._rows(workload, variant, case))
+
+    def ms(self, workload: str, variant: str, **case: object) -> str:
+        """Milliseconds."""
+        return f"{self._row(workload, variant, case).median_ms:.1f}"
+
+    def ns(self, workload: str, variant: str, **case: object) -> str:
+        """Nanoseconds a page."""
+        return f"{self._row(workload, variant, case).ns_per_page:.1f}"
+
+    def walk_ns(self, workload: str, variant: str, **case: object) -> str:
+        """Nanoseconds a page that the walk which frees them takes."""
+        row, walk = self._walk(workload, variant, case)
+        return f"{walk * 1e6 / row.pages:.1f}"
+
+    def init_ns(self, workload: str, variant: str, **case: object) -> str:
+        """Nanoseconds a page that all but that walk takes."""
+        row, walk = self._walk(workload, variant, case)
+        return f"{(row.median_ms - walk) * 1e6 / row.pages:.1f}"
+
+    def gb_per_s(self, workload: str, variant: str, **case: object) -> str:
+        """Gigabytes a second of a copy."""
+        row = self._row(workload, variant, case)
+        return f"{PAGE * row.pages / row.median_ms / 1e6:.1f}"
+
+    def speedup(self, workload: str, variant: str, **case: object) -> str:
+        """How many times as fast as base: "1.61"."""
+        return f"{self._row(workload, variant, case).speedup:.2f}"
+
+    def of_limit(self, workload: str, variant: str, **case: object) -> str:
+        """The share of what the limit allows, 1 is all: "0.99"."""
+        share = self._row(workload, variant, case).limit_ratio
+        if share is None:
+            raise _MissingError(f"the limit beside {_named(workload, variant, case)}")
+        return f"{share:.2f}"
+
+    def _walk(self, workload: str, variant: str, case: dict[str, object]) -> tuple[Row, float]:
+        row = self._row(workload, variant, case)
+        if not row.walk_ms:
+            raise _MissingError(f"the walk of {_named(workload, variant, case)}")
+        return row, statistics.median(row.walk_ms)
+
+    def _row(self, workload: str, variant: str, case: dict[str, object]) -> Row:
+        rows = self._rows(workload, variant, case)
+        if not rows:
+            raise _MissingError(_named(workload, variant, case))
+        return max(rows, key=lambda row: row.device_bytes)
+
+    def _rows(self, workload: str, variant: str, case: dict[str, object]) -> list[Row]:
+        wanted = {"workload": workload, "variant": variant, "threads": 1, **case}
+        # A copy does not return for each page, so it is not timed with both.
+        if workload != "folio":
+            wanted.setdefault("returns", "plain")
+        return [
+            row
+            for row in self._result.rows
+            if all(
+                getattr(row, name) == value if hasattr(row, name) else f"{name} {value}" in row.more
+                for name, value in wanted.items()
+            )
+        ]
+
+
+def _fill(name: str, text: str, results: Sequence[Result]) -> str:
+    environment = Environment(undefined=StrictUndefined, keep_trailing_newline=True)
+    environment.trim_blocks = environment.lstrip_blocks = True
+    template = environment.from_string(text)
+    missing = "a figure"
+    for one in results:
+        figures = _Figures(one)
+        names = [each for each in dir(figures) if not each.startswith("_")]
+        try:
+            return _wrapped(template.render({each: getattr(figures, each) for each in names}))
+        except _MissingError as error:
+            missing = str(error)
+    tried = ", ".join(one.file for one in results) or "docs/results"
+    raise Failure(
+        f"the message of {name} wants {missing}, which no result has ({tried})",
+        "make one with: pagemint bench --json FILE",
+    )
+
+
+def _wrapped(text: str) -> str:
+    """Return a message with its paragraphs wrapped; tables, which are indented, as they are."""
+    subject, *paragraphs = text.rstrip("\n").split("\n\n")
+    return "\n\n".join([subject, *(_paragraph(one) for one in paragraphs)]) + "\n"
+
+
+def _paragraph(text: str) -> str:
+    if any(line.startswith((" ", "\t")) for line in text.split("\n")):
+        return text
+    return textwrap.fill(
+        " ".join(text.split()), WIDTH, break_long_words=False, break_on_hyphens=False
+    )
+
+
+def _named(workload: str, variant: str, case: dict[str, object]) -> str:
+    more = "".join(f", {name} {value}" for name, value in case.items())
+    return f"the row {workload} {variant}{more}"

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The words of the series and the figures in them."""
+
+import copy
+import json
+import re
+import shutil
+from pathlib import Path
+
+import fake_result
+import pytest
+
+from pagemint import messages, series
+from pagemint.errors import Failure
+
+_KEPT = sorted(messages.RESULTS.glob("*.json"))
+_NAMES = [step.name for step in series.steps(series.lines()[-1])]
+
+
+@pytest.fixture
+def template(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A series of one step, and its message; its cover letter is without figures."""
+    folder = tmp_path / "kernel/series/01-one"
+    folder.mkdir(parents=True)
+    (folder / "7.3.diff").touch()
+    (folder.parent / "cover").write_text("all: Do it\n\nIn one step.\n")
+    monkeypatch.setattr(series, "KERNEL", tmp_path / "kernel")
+    return folder / "message"
+
+
+def _result(path: Path, **changes: object) -> str:
+    path.write_bytes(fake_result.text(**changes))
+    return str(path)
+
+
+def _body(template: Path, text: str, *results: str) -> str:
+    template.write_text(f"one: Do it\n\n{text}\n")
+    return messages.filled(results)["01-one"].removeprefix("one: Do it\n\n").removesuffix("\n")
+
+
+@pytest.mark.parametrize("name", [*_NAMES, series.COVER])
+def test_a_text_has_a_subject_and_a_body_and_short_lines(name: str) -> None:
+    subject, blank, *body = messages.filled(())[name].split("\n")
+    assert re.fullmatch(r"\S+: [A-Z].*[^.]", subject)
+    assert blank == ""
+    assert body[-1] == ""
+    assert body[0] and body[-2]
+    assert [line for line in (subject, *body) if len(line) > 75] == []
+    assert "Signed-off-by" not in "".join(body)
+    assert not re.search(r"\{[{%]|[}%]\}|  +\n", "\n".join(body))
+
+
+def test_every_figure_is_of_the_results_that_are_given(tmp_path: Path) -> None:
+    """Each figure moves with the results: none was typed."""
+    doubled = json.loads(_KEPT[-1].read_text())
+    for row in doubled["rows"]:
+        for name in ("runs_ms", "walk_ms"):
+            row[name] = [2 * each for each in row.get(name, [])] or row.get(name)
+        row |= {name: row[name] * 2 for name in ("median_ms", "ns_per_page")}
+        row["speedup"] += 100
+        row["limit_ratio"] += 100
+        if row.get("walk_ms") is None:
+            row.pop("walk_ms", None)
+    (tmp_path / "doubled.json").write_text(json.dumps(doubled))
+    kept = messages.filled([str(_KEPT[-1])])
+    moved = messages.filled([str(tmp_path / "doubled.json")])
+    assert messages.filled(()) == kept
+    decimal = re.compile(r"(?<![\d.])\d+\.\d+(?![\d.])")
+    measured = {name for name in kept if decimal.search(kept[name])}
+    assert measured >= {"06-zone-device-heads", "09-copy-highpages", "14-deferred", series.COVER}
+    for name in measured:
+        was, now = decimal.findall(kept[name]), decimal.findall(moved[name])
+        assert len(was) == len(now)
+        still = [a for a, b in zip(was, now, strict=True) if a == b]
+        # Of the code, and not of a machine: what padata keeps.
+        assert still == (["1.3"] if name == "10-padata" else []), name
+
+
+def test_a_row_is_that_of_one_thread_and_plain_returns_unless_told(
+    template: Path, tmp_path: Path
+) -> None:
+    result = _result(tmp_path / "a.json", threads=(1, 4), returns=("safe", "plain"))
+    rows = json.loads(Path(result).read_text())["rows"]
+
+    def of(threads: int, returns: str) -> str:
+        (row,) = [
+            row
+            for row in rows
+            if (row["workload"], row["variant"]) == ("devdax", "fill")
+            and (row["threads"], row["returns"]) == (threads, returns)
+        ]
+        return f"{row['median_ms']:.1f}"
+
+    text = "{{ ms('devdax', 'fill') }} {{ ms('devdax', 'fill', threads=most_threads()) }}"
+    text += " {{ ms('devdax', 'fill', returns='safe') }}"
+    assert _body(template, text, result) == f"{of(1, 'plain')} {of(4, 'plain')} {of(1, 'safe')}"
+
+
+def test_the_largest_device_is_taken(template: Path, tmp_path: Path) -> None:
+    result = _result(tmp_path / "a.json", sizes=(10**12, 10**9))
+    assert _body(template, "{{ size() }} {{ ms('fsdax', 'base') }}", result).startswith("1 TB 5")
+
+
+def test_words_of_a_row_name_it(template: Path, tmp_path: Path) -> None:
+    result = json.loads(_KEPT[-1].read_text())
+    blocks = [
+        row for row in result["rows"] if (row["workload"], row["variant"]) == ("hotplug", "fill")
+    ]
+    (row,) = [row for row in blocks if (row["block"], row["returns"]) == ("2 GiB", "plain")]
+    text = "{{ ns('hotplug', 'fill', block='2 GiB') }}"
+    assert _body(template, text, str(_KEPT[-1])) == f"{row['ns_per_page']:.1f}"
+
+
+def test_the_figures_of_a_text_are_of_one_result(template: Path, tmp_path: Path) -> None:
+    one = _result(tmp_path / "one.json", cpu="One", workloads=("fsdax",))
+    two = _result(tmp_path / "two.json", cpu="Two")
+    text = "{{ machine() }} {{ speedup('fsdax', 'fill') }}"
+    assert "(One, " in _body(template, text, one, two)
+    assert "(Two, " in _body(template, f"{text} {{{{ ms('devdax', 'fill') }}}}", one, two)
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("{{ ms('private', 'fill') }}", "the row private fill"),
+        ("{{ ns('fsdax', 'fill', threads=7) }}", "the row fsdax fill, threads 7"),
+        ("{{ walk_ns('fsdax', 'fill') }}", "the walk of the row fsdax fill"),
+    ],
+)
+def test_a_figure_that_is_missing_is_one_line(
+    template: Path, tmp_path: Path, text: str, wanted: str
+) -> None:
+    result = _result(tmp_path / "a.json")
+    with pytest.raises(Failure) as raised:
+        _body(template, text, result)
+    assert str(raised.value) == (
+        f"the message of 01-one wants {wanted}, which no result has ({result}); "
+        "make one with: pagemint bench --json FILE"
+    )
+
+
+def test_no_result_at_all_is_one_line(
+    template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(messages, "RESULTS", tmp_path)
+    with pytest.raises(Failure, match="01-one wants a figure, which no result has"):
+        _body(template, "{{ machine() }}")
+
+
+def test_times_of_an_emulated_guest_are_refused(template: Path, tmp_path: Path) -> None:
+    result = _result(tmp_path / "a.json", accel="tcg")
+    with pytest.raises(Failure, match="an emulated guest, whose times mean nothing"):
+        _body(template, "{{ machine() }}", result)
+
+
+def test_a_file_that_is_no_result_is_refused(template: Path, tmp_path: Path) -> None:
+    with pytest.raises(Failure, match="is not a file"):
+        _body(template, "{{ machine() }}", str(tmp_path / "none.json"))
+
+
+def test_paragraphs_are_wrapped_and_tables_are_not(template: Path, tmp_path: Path) -> None:
+    result = _result(tmp_path / "a.json")
+    table = "  a   1\n  b   2\n\n  c   3"
+    long = "memmap_init_zone_device() " * 5
+    body = _body(template, f"{long}\n{long}\n\n{table}", result)
+    lines = body.split("\n")
+    assert body.endswith(f"\n\n{table}")
+    assert len(lines) == 5 + 5
+    assert {line for line in lines[:5]} == {"memmap_init_zone_device() memmap_init_zone_device()"}
+
+
+def test_machines_are_named(template: Path, tmp_path: Path) -> None:
+    body = copy.deepcopy(fake_result.body())
+    body["host"] |= {"virtual": False, "cpus": 1}
+    (tmp_path / "a.json").write_text(json.dumps(body))
+    assert _body(template, "{{ machine() }}", str(tmp_path / "a.json")) == (
+        "a machine with 1 CPU (AMD EPYC 9B45, family 26, model 2)"
+    )
+
+
+def test_the_newest_result_of_the_repository_comes_first(
+    template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(messages, "RESULTS", tmp_path)
+    for date, cpu in (("2026-01-02", "New"), ("2026-01-01", "Old")):
+        _result(tmp_path / f"{date}-x.json", cpu=cpu)
+    shutil.copy(_KEPT[-1], tmp_path / "not-a-result.txt")
+    assert "(New, " in _body(template, "{{ machine() }}")
