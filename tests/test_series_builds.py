@@ -9,19 +9,22 @@ import os
 import re
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import fake_tree
 import pytest
 from kernel_lines import LINES
 
-from pagemint import series, source, stock
+from pagemint import build, series, source, stock
 
 _STEPS = series.steps(LINES[-1])
 _NAMES = [step.name for step in _STEPS]
+_LONG = bool(os.environ.get("PAGEMINT_LONG"))
 # What is built: a minute each, so but the whole series unless in the long run.
-_BUILT = _STEPS if os.environ.get("PAGEMINT_LONG") else _STEPS[-1:]
+_BUILT = _STEPS if _LONG else _STEPS[-1:]
 _OPTIONS = """\
 CONFIG_KUNIT=y
 CONFIG_MEMCPY_KUNIT_TEST=m
@@ -47,6 +50,41 @@ _OBJECTS = [
 _SPARSE = (
     "CHECK=sparse -D__typeof_unqual__=__typeof__ '-D__builtin_strlen(text)=(sizeof(text) - 1)'"
 )
+
+
+@dataclass(frozen=True)
+class _Config:
+    """What the steps are built with.
+
+    Attributes:
+        name: it is called so.
+        options: on top of Debian's configuration; None is everything off that can be.
+        without: a pattern of objects that it does not have.
+        settings: of make, in each call.
+    """
+
+    name: str
+    options: str | None = ""
+    without: str = "$^"
+    settings: tuple[str, ...] = ()
+
+    def wanted(self, objects: Iterable[str]) -> list[str]:
+        """Return which of some objects it builds, or what there is in a kernel with all off."""
+        if self.options is None:
+            return ["mm/mm_init.o", "mm/page_alloc.o", "mm/util.o", "arch/x86/lib/"]
+        return [one for one in objects if not re.match(self.without, one)]
+
+
+_DEBIAN = _Config("debian")
+# Of the newest line only. With everything off x86 has 32 bits, and a memory map in one piece,
+# unless make is told otherwise.
+_MORE_CONFIGS = [
+    _Config("kasan", "CONFIG_KASAN=y\n", without="mm/(tests/)?memmap_"),
+    _Config("allnoconfig", None),
+    _Config("allnoconfig-64", None, settings=("ARCH=x86_64",)),
+]
+_BUILDS = [(line, _DEBIAN) for line in LINES]
+_BUILDS += [(LINES[-1], config) for config in _MORE_CONFIGS if _LONG]
 _MESSAGE = re.compile(r"^(\S+?):\d+(?::\d+)?: ((?:warning|error): .*)$", re.MULTILINE)
 
 
@@ -55,11 +93,13 @@ class _Made:
     """What came of the steps.
 
     Attributes:
+        config: what they are built with.
         messages: of gcc and sparse, as (file, text), for each step and "base".
         failures: for a step that does not build, why.
         built: the objects of each step that are there.
     """
 
+    config: _Config
     messages: dict[str, set[tuple[str, str]]] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
     built: dict[str, set[str]] = field(default_factory=dict)
@@ -71,11 +111,12 @@ def found(request: pytest.FixtureRequest) -> source.Source:
     return source.get(request.param)
 
 
-@pytest.fixture(scope="module")
-def made(found: source.Source) -> Iterator[_Made]:
+@pytest.fixture(scope="module", params=_BUILDS, ids=lambda build: f"{build[0]}-{build[1].name}")
+def made(request: pytest.FixtureRequest) -> Iterator[_Made]:
     """The steps of _BUILT on top of one another, in one build directory."""
+    line, config = request.param
     with tempfile.TemporaryDirectory(prefix="pagemint-steps-") as name:
-        yield _build_all(found, Path(name))
+        yield _build_all(source.get(line), config, Path(name))
 
 
 @pytest.fixture(scope="module")
@@ -91,15 +132,15 @@ def mails(
         yield dict(zip(_NAMES, series.mails(found, output)[1:], strict=True))
 
 
-def _build_all(found: source.Source, work: Path) -> _Made:
+def _build_all(found: source.Source, config: _Config, work: Path) -> _Made:
     assert found.config
     tree, built = work / "linux", work / "build"
     tree.mkdir()
     built.mkdir()
     for entry in found.tree.iterdir():
         (tree / entry.name).symlink_to(entry)
-    made = _Made()
-    text = found.config.read_text() + _OPTIONS
+    made = _Made(config)
+    text = found.config.read_text() + _OPTIONS + (config.options or "")
     _build(made, "base", tree, built, text, _OBJECTS)
     objects = list(_OBJECTS)
     for change in series.plan(found.tree, found.line):
@@ -139,22 +180,23 @@ def _put(tree: Path, path: str, data: bytes) -> None:
 def _build(
     made: _Made, name: str, tree: Path, built: Path, config: str, objects: list[str]
 ) -> None:
-    """Build objects with all warnings of W=1, and with sparse on each source."""
+    """Build with all warnings of W=1, and with sparse on each source that is compiled."""
     (built / ".config").write_text(config)
     output = ""
     jobs = f"-j{os.cpu_count() or 1}"
-    checked = ["W=1", "C=2", _SPARSE]
+    checked = ["W=1", "C=1", _SPARSE]
+    targets = made.config.wanted(objects)
     # Kbuild reaches this directory by two ways, which would race.
-    alone = [one for one in objects if one.startswith("arch/x86/lib/")]
-    others = [one for one in objects if one not in alone]
+    alone = [one for one in targets if one.startswith("arch/x86/lib/")]
+    others = [one for one in targets if one not in alone]
     for argv in (
-        ["olddefconfig"],
+        ["allnoconfig" if made.config.options is None else "olddefconfig"],
         [jobs, "prepare"],
         [jobs, *checked, *others],
         ["-j1", *checked, *alone],
     ):
         ended = subprocess.run(
-            ["make", "-s", "-k", f"O={built}", *argv],
+            ["make", "-s", "-k", f"O={built}", *made.config.settings, *argv],
             cwd=tree,
             env={key: value for key, value in os.environ.items() if not key.startswith("MAKE")},
             stdin=subprocess.DEVNULL,
@@ -170,12 +212,12 @@ def _build(
         (os.path.normpath(path).removeprefix(f"{tree}/"), text)
         for path, text in _MESSAGE.findall(output)
     }
-    made.built[name] = {one for one in objects if (built / one).exists()}
+    made.built[name] = {one for one in targets if (built / one).exists()}
 
 
 def test_the_unpatched_tree_builds(made: _Made) -> None:
     assert made.failures.get("base") is None
-    assert made.built["base"] == set(_OBJECTS)
+    assert made.built["base"] == set(made.config.wanted(_OBJECTS))
     # Sparse has been at work.
     assert any("was not declared" in text for _, text in made.messages["base"])
 
@@ -184,7 +226,7 @@ def test_the_unpatched_tree_builds(made: _Made) -> None:
 def test_a_step_builds_with_its_new_objects(made: _Made, step: series.Step) -> None:
     assert made.failures.get(step.name) is None
     new = {f"{path[:-2]}.o" for path in step.files if path.endswith(".c")}
-    assert made.built[step.name] >= {*new, "mm/mm_init.o"}
+    assert made.built[step.name] >= set(made.config.wanted({*new, "mm/mm_init.o"}))
 
 
 @pytest.mark.parametrize("step", _BUILT, ids=lambda step: step.name)
@@ -210,6 +252,44 @@ def test_checkpatch_has_nothing_to_say(
     found: source.Source, mails: dict[str, Path], step: str
 ) -> None:
     _checkpatch(found, mails[step])
+
+
+@pytest.fixture(scope="module")
+def patched() -> tuple[Path, Path]:
+    """The newest line's tree, without the series and with it, in the user's own cache."""
+    base, made = build.trees(source.get(LINES[-1]))
+    return base.path, made.path
+
+
+def _coccinelle(tree: Path, files: list[str]) -> set[tuple[str, str]]:
+    """Return what the kernel's own scripts of Coccinelle say of files, as (file, text)."""
+
+    def ask(script: Path) -> set[tuple[str, str]]:
+        text = script.read_text()
+        # The compiler for those would be as large as all else that the tests need.
+        if "virtual report" not in text or "ocaml" in text:
+            return set()
+        options = " ".join(re.findall(r"^//+ *Options: *(.*)$", text, re.MULTILINE)).split()
+        argv = ["spatch", "-D", "report", "--very-quiet", "--no-show-diff", *options]
+        argv += ["-I", "include", "-I", "arch/x86/include", "--cocci-file", str(script), *files]
+        ended = subprocess.run(argv, cwd=tree, capture_output=True, text=True)
+        assert ended.returncode == 0, f"{script.name}: {ended.stderr}"
+        found = re.findall(r"^(\S+?):\d+(?::\d+|[-:\d]*): (.*)$", ended.stdout, re.MULTILINE)
+        return {(os.path.normpath(path), said) for path, said in found}
+
+    scripts = sorted((tree / "scripts/coccinelle").rglob("*.cocci"))
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        return set().union(*pool.map(ask, scripts))
+
+
+@pytest.mark.skipif(not _LONG, reason="takes some minutes")
+def test_coccinelle_has_nothing_new_to_say(patched: tuple[Path, Path]) -> None:
+    base, tree = patched
+    edited = {one for step in _STEPS for one in fake_tree.edited(step.diff.read_text())}
+    new = [one for step in _STEPS for one in step.files if one.endswith((".c", ".h"))]
+    said = _coccinelle(tree, [*new, *(one for one in edited if one.endswith(".c"))])
+    known = sorted({file for file, _ in said} & edited)
+    assert said - (_coccinelle(base, known) if known else set()) == set()
 
 
 @pytest.mark.parametrize("file", stock.sources(), ids=lambda file: file.name)
