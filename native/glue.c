@@ -60,15 +60,23 @@ void native_sections(unsigned long pfn, unsigned long end_pfn, unsigned long map
 	}
 }
 
-/* The bits of a pageblock. */
+/* The bits of a pageblock; on 6.12 half as many. */
 unsigned int native_block(unsigned long pfn)
 {
 	const u8 *bits = (const u8 *)native_section(pfn)->usage->pageblock_flags;
+	unsigned int at = ((pfn % PAGES_PER_SECTION) >> pageblock_order) * NR_PAGEBLOCK_BITS;
+	unsigned int block = bits[at / 8] >> at % 8 & (BIT(NR_PAGEBLOCK_BITS) - 1);
 
-	BUILD_BUG_ON(NR_PAGEBLOCK_BITS != BITS_PER_BYTE);
+#ifdef PB_migratetype_bits
+	BUILD_BUG_ON(MIGRATETYPE_MASK != NATIVE_MIGRATETYPE);
+	/* There, isolated is a type, which online_pages() makes movable in the end. */
+	if ((block & MIGRATETYPE_MASK) == MIGRATE_ISOLATE)
+		block = MIGRATE_MOVABLE | NATIVE_ISOLATED;
+#else
 	BUILD_BUG_ON(PAGEBLOCK_MIGRATETYPE_MASK != NATIVE_MIGRATETYPE);
 	BUILD_BUG_ON(BIT(PB_migrate_isolate) != NATIVE_ISOLATED);
-	return bits[(pfn % PAGES_PER_SECTION) >> pageblock_order];
+#endif
+	return block;
 }
 
 void native_init(const struct native_case *c)
@@ -116,6 +124,7 @@ void __page_ref_set(struct page *page, int v)
 void native_trace(int active)
 {
 #ifdef CONFIG_DEBUG_PAGE_REF
-	__tracepoint_page_ref_set.key.key.enabled.counter = active;
+	/* The key is a static_key on 6.12, and begins with one on later lines. */
+	((struct static_key *)&__tracepoint_page_ref_set.key)->enabled.counter = active;
 #endif
 }

@@ -71,6 +71,7 @@
  * A command that fails answers "error" and why.
  */
 #define _GNU_SOURCE
+#include <asm/prctl.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdint.h>
@@ -78,6 +79,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -133,13 +135,21 @@ void host_die(const char *why)
 	_exit(3);
 }
 
+/* The symbol that would be at @addr, or NULL. */
+static const char *trap_name(unsigned long addr)
+{
+	size_t trap = (addr - NATIVE_TRAPS) / NATIVE_TRAP_SIZE;
+
+	return addr >= NATIVE_TRAPS && trap < trap_count ? trap_names[trap] : NULL;
+}
+
 /* Only what is safe in a handler: formats into a buffer, writes, exits. */
 static void on_fault(int sig, siginfo_t *info, void *context)
 {
 	greg_t *regs = ((ucontext_t *)context)->uc_mcontext.gregs;
 	unsigned long ip = regs[REG_RIP], cx = regs[REG_RCX];
 	unsigned long addr = (unsigned long)info->si_addr;
-	size_t trap = (addr - NATIVE_TRAPS) / NATIVE_TRAP_SIZE;
+	const char *name = trap_name(addr);
 	char text[256];
 	int n;
 
@@ -148,9 +158,11 @@ static void on_fault(int sig, siginfo_t *info, void *context)
 		regs[REG_RCX] = cx;
 		return;
 	}
-	if (sig == SIGSEGV && addr >= NATIVE_TRAPS && trap < trap_count)
-		n = snprintf(text, sizeof(text), "error %s has no stand-in\n",
-			     trap_names[trap]);
+	/* Or it is per-CPU data. */
+	if (!name)
+		name = trap_name(addr - NATIVE_GS);
+	if (sig == SIGSEGV && name)
+		n = snprintf(text, sizeof(text), "error %s has no stand-in\n", name);
 	else
 		n = snprintf(text, sizeof(text), "error %s at %#lx, address %#lx\n",
 			     sig == SIGILL ? "BUG or WARN" :
@@ -182,6 +194,21 @@ static void catch_faults(void)
 	for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++)
 		sigaction(signals[i], &action, NULL);
 	map_fixed(NATIVE_TRAPS, (trap_count + 1) * NATIVE_TRAP_SIZE, PROT_NONE);
+	map_fixed(NATIVE_TRAPS + NATIVE_GS, (trap_count + 1) * NATIVE_TRAP_SIZE, PROT_NONE);
+}
+
+static void set_gs(void)
+{
+	const unsigned long start = (unsigned long)__start_per_cpu;
+	const unsigned long size = __stop_per_cpu - __start_per_cpu;
+	const unsigned long skew = start % NATIVE_GS_SIZE;
+
+	map_fixed(NATIVE_GS + start - skew, skew + size, PROT_READ | PROT_WRITE);
+	memcpy((void *)(NATIVE_GS + start), __start_per_cpu, size);
+	map_fixed(NATIVE_GS, NATIVE_GS_SIZE, PROT_READ | PROT_WRITE);
+	*(unsigned long *)(NATIVE_GS + NATIVE_GS_CANARY) = k___ref_stack_chk_guard;
+	if (syscall(SYS_arch_prctl, ARCH_SET_GS, NATIVE_GS))
+		host_die("this system forbids to set %gs");
 }
 
 /* Where returns are, as the link left them in a file: a variant and an address a line. */
@@ -493,6 +520,7 @@ int main(int argc, char **argv)
 	if (argc != 2)
 		host_die("usage: host SITES");
 	catch_faults();
+	set_gs();
 	map_fixed(NATIVE_PGMAP, NATIVE_PGMAP_SIZE, PROT_READ | PROT_WRITE);
 	map_fixed(NATIVE_PGDAT, NATIVE_PGDAT_SIZE, PROT_READ | PROT_WRITE);
 	read_returns(argv[1]);

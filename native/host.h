@@ -14,6 +14,14 @@ struct poison_log {
 
 extern struct poison_log poison_log;
 
+/* Of what %gs points to: see NATIVE_GS. */
+#define PER_CPU __attribute__((section("per_cpu")))
+
+extern const char __start_per_cpu[], __stop_per_cpu[];
+
+/* The canary of the stack. */
+extern unsigned long k___ref_stack_chk_guard;
+
 /* The last pr_debug(). */
 extern char debug_message[256];
 

@@ -19,6 +19,11 @@ void native_boot(const struct native_memory *m);
 void native_checks(void);
 void native_fail(const char *what, unsigned long addr);
 
+/* On 6.12 padata calls another function. */
+#ifdef for_each_free_mem_pfn_range_in_zone_from
+#define deferred_init_memmap_job	deferred_init_memmap_chunk
+#endif
+
 /* In the objects; no header of modules has them. */
 void deferred_init_memmap_job(unsigned long start_pfn, unsigned long end_pfn,
 			      void *arg);
@@ -106,8 +111,13 @@ void native_add(const struct native_memory *m)
 		set_online_page_callback(native_online_page);
 	else
 		restore_online_page_callback(native_online_page);
+#ifdef PB_migratetype_bits
+	move_pfn_range_to_zone(native_normal(), m->start_pfn, m->nr_pages, NULL,
+			       MIGRATE_ISOLATE);
+#else
 	move_pfn_range_to_zone(native_normal(), m->start_pfn, m->nr_pages, NULL,
 			       MIGRATE_MOVABLE, true);
+#endif
 }
 
 /* The pages of a block to the allocator, in the chunks of online_pages_range(). */
@@ -145,6 +155,20 @@ void __next_mem_range(u64 *i, int nid, enum memblock_flags flags,
 	*end = PFN_PHYS(booting->free[*i][1]);
 	++*i;
 }
+
+#ifdef for_each_free_mem_pfn_range_in_zone_from
+/* The same, of 6.12, which lie in the zone. */
+void __next_mem_pfn_range_in_zone(u64 *i, struct zone *zone, unsigned long *start,
+				  unsigned long *end)
+{
+	phys_addr_t first, behind;
+
+	__next_mem_range(i, zone_to_nid(zone), MEMBLOCK_NONE, NULL, NULL, &first,
+			 &behind, NULL);
+	*start = *i == ULLONG_MAX ? ULONG_MAX : PHYS_PFN(first);
+	*end = *i == ULLONG_MAX ? 0 : PHYS_PFN(behind);
+}
+#endif
 
 /* Counted in the zone at once, and not in a CPU's share first. */
 void __mod_zone_page_state(struct zone *zone, enum zone_stat_item item, long delta)

@@ -16,6 +16,13 @@
 /* The node: the addresses of its free lists enter the pages on them. */
 #define NATIVE_PGDAT		0x50100000UL
 #define NATIVE_PGDAT_SIZE	0x100000UL
+/*
+ * What %gs points to, as to a CPU's own data in a kernel: the copy of the section
+ * per_cpu lies that much higher. On 6.12 the canary of the stack has a place of its own.
+ */
+#define NATIVE_GS		0x10000000UL
+#define NATIVE_GS_SIZE		4096UL
+#define NATIVE_GS_CANARY	0x28UL
 /* Symbols without a stand-in: each a page that cannot be touched. */
 #define NATIVE_TRAPS		0x60000000UL
 #define NATIVE_TRAP_SIZE	4096UL

@@ -33,7 +33,10 @@ void k_touch_softlockup_watchdog(void)
 {
 }
 
-unsigned long k___ref_stack_chk_guard = 0x5bd1e995;
+PER_CPU unsigned long k___ref_stack_chk_guard = 0x5bd1e995;
+
+/* A struct static_key that is off, as without hugetlb_free_vmemmap=; of 6.12. */
+unsigned long k_hugetlb_optimize_vmemmap_key[2];
 
 /* The same, from the C library. */
 
@@ -130,7 +133,15 @@ struct key {
 
 /* A task that compacts nothing. */
 static char task[1 << 16];
-void *k_const_current_task = task;
+PER_CPU void *k_const_current_task = task;
+
+/* The same and __preempt_count, of 6.12. */
+PER_CPU struct hot {
+	void *current_task;
+	int preempt_count;
+	char rest[48];
+} k_pcpu_hot = { .current_task = task, .preempt_count = (int)0x80000000 };
+extern struct hot k_const_pcpu_hot __attribute__((alias("k_pcpu_hot")));
 
 /* One thread. */
 
@@ -143,7 +154,7 @@ void k_mutex_unlock(void *lock)
 }
 
 /* Counted, and nobody preempts. */
-unsigned long k___preempt_count = 0x80000000;
+PER_CPU unsigned long k___preempt_count = 0x80000000;
 
 /* Memory that a guest has yet to accept. */
 
@@ -158,7 +169,7 @@ void k_accept_memory(uint64_t start, unsigned long size)
 {
 }
 
-/* PREEMPT_LAZY, which is what Debian's kernel boots to. */
+/* What Debian's kernel boots to: PREEMPT_LAZY, and PREEMPT_VOLUNTARY on 6.12. */
 
 int k_preempt_model_full(void)
 {

@@ -21,6 +21,10 @@ unsigned int nr_cpu_ids = NATIVE_MAX_THREADS;
 unsigned int __num_possible_cpus = NATIVE_MAX_THREADS;
 struct workqueue_struct *system_dfl_wq;
 
+/* The same, of 6.12. */
+struct cpumask __cpu_possible_mask = { .bits = { GENMASK(NATIVE_MAX_THREADS - 1, 0) } };
+struct workqueue_struct *system_unbound_wq;
+
 /* The CPUs that are online, all of them on every node. */
 static struct cpumask native_cpus = { .bits = { 1 } };
 cpumask_var_t node_to_cpumask_map[MAX_NUMNODES] = {

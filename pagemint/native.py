@@ -44,7 +44,8 @@ _STREAMING = (  # struct streaming
     "drain",
 )
 _MEMORY = ("zone", "add", "online", "boot")  # of struct variant, and all alike
-_LOCAL = "deferred_init_memmap_job"  # what padata calls, and so does the glue
+# What padata calls, and so does the glue; the latter on 6.12.
+_LOCALS = ("deferred_init_memmap_job", "deferred_init_memmap_chunk")
 _CFLAGS = ("-O2", "-Wall", "-Wextra", "-Wno-unused-parameter", "-Werror", "-fno-pie")
 THIS_CPU = "this"
 """The class of CPU that this machine's own is."""
@@ -241,12 +242,13 @@ def _kernel_half(tree: Tree, directory: Path, work: Path, slowed: bool) -> Path:
     aligned = [scratch / f"{number}.o" for number in range(len(objects))]
     for one, copy in zip(objects, aligned, strict=True):
         argv = ["objcopy", "--set-section-alignment", ".text=64"]
-        argv += [f"--globalize-symbol={_LOCAL}", one, copy]
+        argv += [*(f"--globalize-symbol={local}" for local in _LOCALS), one, copy]
         run(argv, what=f"aligning {one.name}")
     run(["ld", "-r", "-o", whole, *aligned], what=f"joining the {tree.variant} objects")
     argv = ["objcopy", "--strip-debug", f"--prefix-symbols={tree.variant}_"]
     for section in (".discard*", ".export_symbol", ".modinfo", ".note.gnu.property"):
         argv += ["-R", section]
+    argv += ["--rename-section", ".data..percpu=per_cpu,alloc,load,data,contents"]
     for section, short in _TABLES.items():
         # What turns a message on stands in its table.
         flags = "alloc,load,data,contents" + (",readonly" if short != "dyndbg" else "")
