@@ -132,7 +132,7 @@ def main(args: argparse.Namespace) -> int:
         "kernel": {
             "version": found.version,
             "source": pair[0].key,
-            "config": f"{build.DEBIAN.name} ({cache.digest(source.config_for(found.line))})",
+            "config": f"{build.DEBIAN.name} ({cache.digest(source.config_for(pair[0].line))})",
             "series": series.digest(found.line),
             "returns": machine,
         },

@@ -72,7 +72,7 @@ class Tree:
         variant: base or patched.
         path: the directory, which stays as it is.
         key: names its contents.
-        line: the kernel line it is of.
+        line: the kernel line whose edits and configuration it takes.
         objects: what is built from it.
     """
 
@@ -94,19 +94,20 @@ def trees(found: Source) -> tuple[Tree, Tree]:
     else:
         key = f"own-{_listing(found.tree)}"
         path = cache.entry("trees", key, lambda work: _copy_own(found, work)) / "linux"
-    base = Tree("base", path, key, found.line, _OBJECTS)
+    line = series.nearest_line(found.line)
+    base = Tree("base", path, key, line, _OBJECTS)
 
     def make(work: Path) -> None:
         cache.need_space(work, _TREE_ROOM, "a patched kernel tree")
         with step(f"applying the series to Linux {found.version}"):
             # The two trees share the files that are alike.
             run(["cp", "-al", path, work / "linux"], what="copying the kernel tree")
-            series.patch(work / "linux", found.line)
+            series.patch(work / "linux", line)
 
     patched_key = cache.digest(key, series.digest(found.line))
     objects = (*_OBJECTS, *_PATCHED_OBJECTS)
     patched = cache.entry("trees", patched_key, make) / "linux"
-    return base, Tree("patched", patched, patched_key, found.line, objects)
+    return base, Tree("patched", patched, patched_key, line, objects)
 
 
 def build(tree: Tree, config: Config, given: Path | None = None) -> Path:

@@ -80,10 +80,8 @@ def source_for(line: str, own: Path | None) -> source.Source:
 
 
 def nearest_line(line: str) -> str:
-    """Return the line whose edits to try on a tree of `line`: itself, or the newest before it."""
-    known = lines()
-    before = [one for one in known if _numbers(one) <= _numbers(line)]
-    return before[-1] if before else known[0]
+    """Return the line whose edits to try on a tree of `line`: the fewest releases away from it."""
+    return min(lines(), key=lambda one: abs(_release(one) - _release(line)))
 
 
 def steps(line: str) -> list[Step]:
@@ -276,6 +274,12 @@ def _texts(results: Sequence[str | Path]) -> dict[str, str]:
     from pagemint import messages
 
     return messages.filled([str(one) for one in results])
+
+
+def _release(line: str) -> int:
+    """Return how many releases came before a line: the second number goes from 0 to 19."""
+    version, patchlevel = _numbers(line)
+    return version * 20 + patchlevel
 
 
 def _apply(one: Step, tree: Path, scratch: Path) -> dict[str, bytes]:

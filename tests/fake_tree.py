@@ -27,23 +27,25 @@ class Needed:
     """A line of the unpatched tree without which the edit of a step does not apply.
 
     Attributes:
+        line: the kernel line of the tree.
         step: the first step that needs it.
         path: its file.
         number: its place there, from 1.
     """
 
+    line: str
     step: str
     path: str
     number: int
 
 
-def make(tree: Path) -> None:
-    """Make a tree in the new directory `tree` to which the whole series applies."""
+def make(tree: Path, line: str = LINE) -> None:
+    """Make a tree of a kernel line in the new directory `tree`: the whole series applies to it."""
     files = {
-        path: [f"line {n}" if line.text is None else line.text for n, line in enumerate(lines, 1)]
-        for path, lines in _unpatched().items()
+        path: [f"line {n}" if one.text is None else one.text for n, one in enumerate(lines, 1)]
+        for path, lines in _unpatched(line).items()
     }
-    version, patchlevel = LINE.split(".")
+    version, patchlevel = line.split(".")
     # `make mrproper` is what a build asks for first.
     files["Makefile"] = [f"VERSION = {version}", f"PATCHLEVEL = {patchlevel}", "mrproper:"]
     files["Kconfig"] = ['mainmenu "none"']
@@ -52,14 +54,14 @@ def make(tree: Path) -> None:
         (tree / path).write_text("\n".join(lines) + "\n")
 
 
-def needed() -> list[Needed]:
+def needed(line: str = LINE) -> list[Needed]:
     """Return a line for each step and file that the step edits, as far as there is one."""
     found: dict[tuple[str, str], Needed] = {}
-    for path, lines in _unpatched().items():
-        for number, line in enumerate(lines, 1):
+    for path, lines in _unpatched(line).items():
+        for number, one in enumerate(lines, 1):
             # An empty line may be many a place.
-            if line.text:
-                found.setdefault((line.step, path), Needed(line.step, path, number))
+            if one.text:
+                found.setdefault((one.step, path), Needed(line, one.step, path, number))
     return sorted(found.values(), key=lambda one: (one.step, one.path))
 
 
@@ -75,11 +77,11 @@ def edited(diff: str) -> list[str]:
     return re.findall(r"^\+\+\+ b/(\S+)$", diff, re.MULTILINE)
 
 
-def _unpatched() -> dict[str, list[_Line]]:
+def _unpatched(line: str) -> dict[str, list[_Line]]:
     """Return what the edits say of each file before the first step; other lines have no text."""
     before: dict[str, list[_Line]] = {}
     now: dict[str, list[_Line]] = {}
-    for step in series.steps(LINE):
+    for step in series.steps(line):
         path, at, left = "", 0, 0
         shift = 0  # by how much the hunks so far have moved what comes behind them
         for text in step.diff.read_text().splitlines():
@@ -95,10 +97,10 @@ def _unpatched() -> dict[str, list[_Line]]:
                 now[path].insert(at, _Line(text[1:], step.name))
                 at, shift = at + 1, shift + 1
             elif left and text[:1] in (" ", "-", ""):
-                line = now[path][at]
-                if line.text is None:
-                    line.text, line.step = text[1:], step.name
-                assert line.text == text[1:], f"{step.name}: {path}: {text!r} is {line.text!r}"
+                one = now[path][at]
+                if one.text is None:
+                    one.text, one.step = text[1:], step.name
+                assert one.text == text[1:], f"{step.name}: {path}: {text!r} is {one.text!r}"
                 left -= 1
                 if text.startswith("-"):
                     del now[path][at]

@@ -11,6 +11,7 @@ from pathlib import Path
 import fake_result
 import fake_tree
 import pytest
+from kernel_lines import LINES
 
 from pagemint import build, messages, series, source
 from pagemint.errors import Failure
@@ -100,7 +101,18 @@ def test_each_new_file_belongs_to_exactly_one_step() -> None:
     assert Counter(path for step in _STEPS for path in step.files) == Counter(there)
 
 
-@pytest.mark.parametrize("step", _STEPS, ids=lambda step: step.name)
+@pytest.mark.parametrize("line", series.lines())
+def test_each_line_has_edits_for_each_step(line: str) -> None:
+    assert [step.name for step in series.steps(line) if step.diff.exists()] == (
+        [step.name for step in _STEPS]
+    )
+
+
+@pytest.mark.parametrize(
+    "step",
+    [step for line in series.lines() for step in series.steps(line)],
+    ids=lambda step: f"{step.name}:{step.diff.stem}",
+)
 def test_a_diff_edits_existing_files_only(step: series.Step) -> None:
     text = step.diff.read_text()
     files = fake_tree.edited(text)
@@ -111,7 +123,7 @@ def test_a_diff_edits_existing_files_only(step: series.Step) -> None:
     assert not re.search(r"^(new|deleted|old|rename|copy|GIT) |^(---|\+\+\+) /dev", text, re.M)
 
 
-def test_the_nearest_line_is_the_newest_that_is_not_newer(
+def test_the_nearest_line_is_the_fewest_releases_away(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "series/01-one").mkdir(parents=True)
@@ -119,10 +131,37 @@ def test_the_nearest_line_is_the_newest_that_is_not_newer(
         (tmp_path / f"series/01-one/{line}.diff").touch()
     monkeypatch.setattr(series, "KERNEL", tmp_path)
     assert series.lines() == ["6.9", "6.12", "7.3"]
-    lines = ["6.1", "6.9", "6.11", "6.12", "7.2", "7.3", "7.10"]
+    lines = ["6.1", "6.9", "6.10", "6.11", "6.17", "6.18", "7.1", "7.3", "7.10"]
     assert [series.nearest_line(line) for line in lines] == (
-        ["6.9", "6.9", "6.9", "6.12", "6.12", "7.3", "7.3"]
+        ["6.9", "6.9", "6.9", "6.12", "6.12", "7.3", "7.3", "7.3", "7.3"]
     )
+
+
+@pytest.fixture
+def newer(plain: Path) -> Path:
+    """A kernel tree of a version that the series has no edits of its own for."""
+    makefile = plain / "Makefile"
+    makefile.write_text(makefile.read_text().replace("PATCHLEVEL = 3", "PATCHLEVEL = 4"))
+    return plain
+
+
+def test_a_tree_of_another_version_takes_edits_and_configuration_of_the_nearest_line(
+    newer: Path,
+) -> None:
+    found = source.from_tree(newer)
+    assert found.line == "7.4"
+    assert [tree.line for tree in build.trees(found)] == [fake_tree.LINE] * 2
+    assert series.commit(newer) == _BRANCH
+
+
+def test_a_tree_of_another_version_is_refused_if_an_edit_does_not_apply(newer: Path) -> None:
+    line = fake_tree.needed()[-1]
+    fake_tree.spoil(newer, line)
+    before = _state(newer)
+    for take in (series.commit, lambda tree: build.trees(source.from_tree(tree))):
+        with pytest.raises(Failure, match=f"^step {line.step} does not apply to {line.path}: it"):
+            take(newer)
+        assert _state(newer) == before
 
 
 # A branch.
@@ -243,14 +282,20 @@ def test_a_second_run_is_refused(checkout: Path) -> None:
     assert _state(checkout) == before
 
 
-@pytest.mark.parametrize("line", fake_tree.needed(), ids=lambda one: f"{one.step}:{one.path}")
-def test_an_edit_that_does_not_apply_is_named(plain: Path, line: fake_tree.Needed) -> None:
-    fake_tree.spoil(plain, line)
-    before = _state(plain)
+@pytest.mark.parametrize(
+    "line",
+    [needed for line in LINES for needed in fake_tree.needed(line)],
+    ids=lambda one: f"{one.line}:{one.step}:{one.path}",
+)
+def test_an_edit_that_does_not_apply_is_named(tmp_path: Path, line: fake_tree.Needed) -> None:
+    tree = tmp_path / "linux"
+    fake_tree.make(tree, line.line)
+    fake_tree.spoil(tree, line)
+    before = _state(tree)
     with pytest.raises(Failure, match=f"^step {line.step} does not apply to {line.path}: it dif"):
-        series.commit(plain)
-    assert not (plain / ".git").exists()
-    assert _state(plain) == before
+        series.commit(tree)
+    assert not (tree / ".git").exists()
+    assert _state(tree) == before
 
 
 def test_edits_that_do_not_apply_leave_a_checkout_as_it_was(checkout: Path) -> None:
