@@ -5,5 +5,11 @@ import os
 
 from pagemint import series
 
-LINES = series.lines() if os.environ.get("PAGEMINT_LONG") else series.lines()[-1:]
-"""The newest; in the long run all that the series has edits for."""
+_KNOWN = series.lines()
+_LONG = bool(os.environ.get("PAGEMINT_LONG"))
+
+LINES = _KNOWN if _LONG else [_KNOWN[0], _KNOWN[-1]]
+"""The oldest, which differs most, and the newest; in the long run all that the series has."""
+
+WHOLE = _KNOWN if _LONG else _KNOWN[-1:]
+"""Those of them for what takes minutes on each line, or is alike on all."""

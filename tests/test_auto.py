@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from kernel_lines import WHOLE
 from test_identity import MARGIN, SECTION, Case, Memmap, differences, open_memmap
 
 from pagemint import build, native, source
@@ -78,9 +79,9 @@ MACHINES = {
 }
 
 
-@pytest.fixture(scope="module")
-def program() -> native.Program:
-    return native.link(build.trees(source.get("7.3")), build.DEBIAN, slowed=True)
+@pytest.fixture(scope="module", params=WHOLE)
+def program(request: pytest.FixtureRequest) -> native.Program:
+    return native.link(build.trees(source.get(request.param)), build.DEBIAN, slowed=True)
 
 
 @pytest.fixture(scope="module")

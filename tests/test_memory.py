@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from kernel_lines import LINES
-from test_identity import CONFIGS, POISON, differences, shared_map
+from kernel_lines import WHOLE
+from test_identity import CONFIGS, HOSTS, POISON, differences, shared_map
 
 from pagemint import build, native, source
 from pagemint.measure import FIRST_PFN, MODES, STRUCT_PAGE
@@ -124,7 +124,7 @@ def found_free(draw: st.DrawFn) -> Case:
     return Case(start, nr, draw(st.integers(0, 1023)), 0, free, unaccepted=unaccepted)
 
 
-@pytest.fixture(scope="module", params=[(line, config) for line in LINES for config in CONFIGS])
+@pytest.fixture(scope="module", params=HOSTS, ids="-".join)
 def program(request: pytest.FixtureRequest) -> native.Program:
     line, config = request.param
     return native.link(build.trees(source.get(line)), CONFIGS[config])
@@ -183,7 +183,7 @@ def test_memory_that_boot_frees_is_what_base_leaves(memory: Memory, case: Case) 
     check(memory, case)
 
 
-@pytest.fixture(scope="module", params=LINES)
+@pytest.fixture(scope="module", params=WHOLE)
 def traced(request: pytest.FixtureRequest) -> Iterator[Memory]:
     program = native.link(build.trees(source.get(request.param)), build.NO_MASK)
     yield from open_memory(program, trace=True)

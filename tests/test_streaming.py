@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from kernel_lines import LINES
 
 from pagemint import build, native, series, source
 
@@ -14,9 +15,9 @@ BACKENDS = {"x86": "-DCONFIG_X86_64", "generic": "-UCONFIG_X86_64"}
 SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 
 
-@pytest.fixture(scope="module")
-def pair() -> tuple[build.Tree, build.Tree]:
-    return build.trees(source.get("7.3"))
+@pytest.fixture(scope="module", params=LINES)
+def pair(request: pytest.FixtureRequest) -> tuple[build.Tree, build.Tree]:
+    return build.trees(source.get(request.param))
 
 
 @pytest.fixture(scope="module")

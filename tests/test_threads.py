@@ -7,6 +7,7 @@ import pytest
 from test_identity import (
     CONFIGS,
     DEDUPLICATED,
+    HOSTS,
     MARGIN,
     SECTION,
     Case,
@@ -51,9 +52,10 @@ def shared_among(case: Case, threads: int) -> int:
     return max(1, min(threads, size // GIB))
 
 
-@pytest.fixture(scope="module", params=CONFIGS)
+@pytest.fixture(scope="module", params=HOSTS, ids="-".join)
 def memmap(request: pytest.FixtureRequest) -> Iterator[Memmap]:
-    program = native.link(build.trees(source.get("7.3")), CONFIGS[request.param])
+    line, config = request.param
+    program = native.link(build.trees(source.get(line)), CONFIGS[config])
     yield from open_memmap(program, trace=False, window=WINDOW)
 
 

@@ -74,12 +74,15 @@ static int memmap_init_param_get(char *buffer, const struct kernel_param *kp)
 			  memmap_init_mode_name(READ_ONCE(memmap_init_mode)));
 }
 
-static const struct kernel_param_ops memmap_init_param_ops = {
+static const struct kernel_param_ops param_ops_memmap_init_mode = {
 	.set = memmap_init_param_set,
 	.get = memmap_init_param_get,
 };
 
-__core_param_cb(memmap_init, &memmap_init_param_ops, NULL, 0644);
+#define param_check_memmap_init_mode(name, p) \
+	__param_check(name, p, enum memmap_init_mode)
+
+core_param(memmap_init, memmap_init_mode, memmap_init_mode, 0644);
 
 /* How the chunk that comes next in the race is written. */
 static void memmap_template_next_chunk(struct memmap_template *t)
