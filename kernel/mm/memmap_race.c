@@ -66,7 +66,7 @@ static bool memmap_race_heat_over(const struct memmap_race *race)
 	if (race->turn % MEMMAP_RACE_LANES || rounds < MEMMAP_RACE_EARLY)
 		return false;
 	return rounds == MEMMAP_RACE_ROUNDS ||
-	       max(cached, streamed) > 2 * min(cached, streamed);
+	       max(cached, streamed) > MEMMAP_RACE_FAR * min(cached, streamed);
 }
 
 static void memmap_race_judge(struct memmap_race *race)

@@ -11,8 +11,12 @@
 /* Chunks of each lane in a heat; of the cached one, until it is looked at. */
 #define MEMMAP_RACE_ROUNDS	8
 
-/* Chunks of each lane after which a heat ends if one takes twice the time. */
+/*
+ * Chunks of each lane after which a heat ends if one takes MEMMAP_RACE_FAR
+ * times the time. That has to be far: each of so few chunks may be delayed.
+ */
 #define MEMMAP_RACE_EARLY	3
+#define MEMMAP_RACE_FAR		8
 
 /* What the cached lane must be ahead by, as a share of its time: 1/64. */
 #define MEMMAP_RACE_MARGIN	64
