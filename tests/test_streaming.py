@@ -66,13 +66,11 @@ def test_sanitised_code_matches_byte_loops(backend: str, tmp_path: Path) -> None
         ("x86", "arch/x86/include/asm", "movnti %[w6], 48(%[dst])", "movnti %[w5], 48(%[dst])"),
         ("x86", "arch/x86/include/asm", "movnti %[w7], 56(%[dst])", "movnti %[w7], 64(%[dst])"),
         ("generic", "include/asm-generic", "memcpy(dst, src, n)", "memcpy(dst, src, n - 1)"),
+        ("generic", "include/linux", "p[7] = w7;", "p[6] = w7;"),
         ("x86", "include/linux", "image[i] += step[i]", "image[i] -= step[i]"),
         ("x86", "include/linux", "p[7] = w7;", "p[6] = w7;"),
         ("x86", "include/linux", "w6 += step[6]", "w6 += step[5]"),
-        ("x86", "include/linux", "image[7] = w7", "image[7] = w6"),
-        ("x86", "arch/x86/include/asm", "w2 += step[2]", "w2 += step[1]"),
-        ("x86", "arch/x86/include/asm", "w[1] = w1", "w[1] = w0"),
-        ("generic", "include/asm-generic", "w[i] += step[i]", "w[i] -= step[i]"),
+        ("x86", "include/linux", "w[7] = w7;", "w[7] = w6;"),
     ],
 )
 def test_a_seeded_fault_is_caught(

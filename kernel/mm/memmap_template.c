@@ -182,10 +182,9 @@ static void memmap_template_take(struct memmap_template *t,
 	t->has_step = diff;
 	if (!t->has_step)
 		return;
-	for (i = 0; i < MEMMAP_PAGE_WORDS; i++) {
+	for (i = 0; i < MEMMAP_PAGE_WORDS; i++)
 		step[i] = image[i] - first[i];
-		image[i] += step[i];
-	}
+	memfill_advance(image, step, sizeof(t->image));
 }
 
 /* Write pages that lie in one section. */

@@ -15,26 +15,7 @@ static __always_inline void arch_memcpy_streaming(void *dst, const void *src,
 	memcpy(dst, src, n);
 }
 
-static __always_inline void arch_memfill_streaming_64(void *dst,
-						      const void *image,
-						      size_t nr)
-{
-	for (; nr; nr--, dst += 64)
-		memcpy(dst, image, 64);
-}
-
-static __always_inline void arch_memfill_streaming_step_64(void *dst, u64 *w,
-							   const u64 *step,
-							   size_t nr)
-{
-	int i;
-
-	for (; nr; nr--, dst += 64) {
-		memcpy(dst, w, 64);
-		for (i = 0; i < 8; i++)
-			w[i] += step[i];
-	}
-}
+#define arch_memfill_store	memfill_store
 
 static __always_inline void arch_memcpy_streaming_drain(void)
 {

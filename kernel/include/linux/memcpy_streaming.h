@@ -40,11 +40,86 @@ static __always_inline void memcpy_streaming(void *dst, const void *src,
  * memcpy_streaming_drain - order streamed stores before what follows
  *
  * Acts on the stores of this CPU alone: a thread that streamed drains before
- * it tells another one that the data is there.
+ * it tells another one that the data is there. To tell it takes what it takes
+ * after ordinary stores: smp_store_release(), or a lock that is released.
  */
 static __always_inline void memcpy_streaming_drain(void)
 {
 	arch_memcpy_streaming_drain();
+}
+
+/* How one copy of an image of 64 bytes is written; inlined where it is given. */
+typedef void (*memfill_store_t)(void *dst, u64 w0, u64 w1, u64 w2, u64 w3,
+				u64 w4, u64 w5, u64 w6, u64 w7);
+
+static __always_inline void memfill_store(void *dst, u64 w0, u64 w1, u64 w2,
+					  u64 w3, u64 w4, u64 w5, u64 w6,
+					  u64 w7)
+{
+	u64 *p = dst;
+
+	p[0] = w0;
+	p[1] = w1;
+	p[2] = w2;
+	p[3] = w3;
+	p[4] = w4;
+	p[5] = w5;
+	p[6] = w6;
+	p[7] = w7;
+}
+
+/* With the image in registers, which a loop over its words would not promise. */
+static __always_inline void memfill_64(memfill_store_t store, void *dst,
+				       const void *image, size_t nr)
+{
+	const u64 *w = image;
+	const u64 w0 = w[0], w1 = w[1], w2 = w[2], w3 = w[3];
+	const u64 w4 = w[4], w5 = w[5], w6 = w[6], w7 = w[7];
+
+	for (; nr; nr--, dst += 64)
+		store(dst, w0, w1, w2, w3, w4, w5, w6, w7);
+}
+
+static __always_inline void memfill_step_64(memfill_store_t store, void *dst,
+					    u64 *w, const u64 *step, size_t nr)
+{
+	u64 w0 = w[0], w1 = w[1], w2 = w[2], w3 = w[3];
+	u64 w4 = w[4], w5 = w[5], w6 = w[6], w7 = w[7];
+
+	for (; nr; nr--, dst += 64) {
+		store(dst, w0, w1, w2, w3, w4, w5, w6, w7);
+		w0 += step[0];
+		w1 += step[1];
+		w2 += step[2];
+		w3 += step[3];
+		w4 += step[4];
+		w5 += step[5];
+		w6 += step[6];
+		w7 += step[7];
+	}
+	w[0] = w0;
+	w[1] = w1;
+	w[2] = w2;
+	w[3] = w3;
+	w[4] = w4;
+	w[5] = w5;
+	w[6] = w6;
+	w[7] = w7;
+}
+
+/**
+ * memfill_advance - make the image that comes next
+ * @image: an image
+ * @step: what to add to each of its 64-bit words
+ * @size: bytes in the image, a multiple of 8
+ */
+static __always_inline void memfill_advance(u64 *image, const u64 *step,
+					    size_t size)
+{
+	size_t i;
+
+	for (i = 0; i < size / sizeof(*image); i++)
+		image[i] += step[i];
 }
 
 /**
@@ -63,7 +138,7 @@ static __always_inline void memfill_streaming(void *dst, const void *image,
 					      size_t size, size_t nr)
 {
 	if (size == 64 && IS_ALIGNED((unsigned long)dst, 8)) {
-		arch_memfill_streaming_64(dst, image, nr);
+		memfill_64(arch_memfill_store, dst, image, nr);
 		return;
 	}
 
@@ -85,21 +160,7 @@ static __always_inline void memfill_cached(void *dst, const void *image,
 					   size_t size, size_t nr)
 {
 	if (size == 64 && IS_ALIGNED((unsigned long)dst, 8)) {
-		const u64 *w = image;
-		const u64 w0 = w[0], w1 = w[1], w2 = w[2], w3 = w[3];
-		const u64 w4 = w[4], w5 = w[5], w6 = w[6], w7 = w[7];
-		u64 *p;
-
-		for (p = dst; nr; nr--, p += 8) {
-			p[0] = w0;
-			p[1] = w1;
-			p[2] = w2;
-			p[3] = w3;
-			p[4] = w4;
-			p[5] = w5;
-			p[6] = w6;
-			p[7] = w7;
-		}
+		memfill_64(memfill_store, dst, image, nr);
 		return;
 	}
 
@@ -121,17 +182,14 @@ static __always_inline void memfill_streaming_step(void *dst, u64 *image,
 						   const u64 *step,
 						   size_t size, size_t nr)
 {
-	size_t i;
-
 	if (size == 64 && IS_ALIGNED((unsigned long)dst, 8)) {
-		arch_memfill_streaming_step_64(dst, image, step, nr);
+		memfill_step_64(arch_memfill_store, dst, image, step, nr);
 		return;
 	}
 
 	for (; nr; nr--, dst += size) {
 		memcpy_streaming(dst, image, size);
-		for (i = 0; i < size / sizeof(*image); i++)
-			image[i] += step[i];
+		memfill_advance(image, step, size);
 	}
 }
 
@@ -149,46 +207,14 @@ static __always_inline void memfill_cached_step(void *dst, u64 *image,
 						const u64 *step,
 						size_t size, size_t nr)
 {
-	size_t i;
-
 	if (size == 64 && IS_ALIGNED((unsigned long)dst, 8)) {
-		u64 w0 = image[0], w1 = image[1], w2 = image[2], w3 = image[3];
-		u64 w4 = image[4], w5 = image[5], w6 = image[6], w7 = image[7];
-		u64 *p;
-
-		for (p = dst; nr; nr--, p += 8) {
-			p[0] = w0;
-			p[1] = w1;
-			p[2] = w2;
-			p[3] = w3;
-			p[4] = w4;
-			p[5] = w5;
-			p[6] = w6;
-			p[7] = w7;
-			w0 += step[0];
-			w1 += step[1];
-			w2 += step[2];
-			w3 += step[3];
-			w4 += step[4];
-			w5 += step[5];
-			w6 += step[6];
-			w7 += step[7];
-		}
-		image[0] = w0;
-		image[1] = w1;
-		image[2] = w2;
-		image[3] = w3;
-		image[4] = w4;
-		image[5] = w5;
-		image[6] = w6;
-		image[7] = w7;
+		memfill_step_64(memfill_store, dst, image, step, nr);
 		return;
 	}
 
 	for (; nr; nr--, dst += size) {
 		memcpy(dst, image, size);
-		for (i = 0; i < size / sizeof(*image); i++)
-			image[i] += step[i];
+		memfill_advance(image, step, size);
 	}
 }
 

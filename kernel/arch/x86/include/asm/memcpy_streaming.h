@@ -21,9 +21,9 @@ static __always_inline void arch_memcpy_streaming(void *dst, const void *src,
 }
 
 /* In address order: the CPU gathers the eight stores into one line. */
-static __always_inline void memfill_movnti(void *dst, u64 w0, u64 w1, u64 w2,
-					   u64 w3, u64 w4, u64 w5, u64 w6,
-					   u64 w7)
+static __always_inline void arch_memfill_store(void *dst, u64 w0, u64 w1,
+					       u64 w2, u64 w3, u64 w4, u64 w5,
+					       u64 w6, u64 w7)
 {
 	asm volatile("movnti %[w0],   (%[dst])\n\t"
 		     "movnti %[w1],  8(%[dst])\n\t"
@@ -39,46 +39,6 @@ static __always_inline void memfill_movnti(void *dst, u64 w0, u64 w1, u64 w2,
 			 [w4] "r" (w4), [w5] "r" (w5),
 			 [w6] "r" (w6), [w7] "r" (w7)
 		     : "memory");
-}
-
-static __always_inline void arch_memfill_streaming_64(void *dst,
-						      const void *image,
-						      size_t nr)
-{
-	const u64 *w = image;
-	u64 w0 = w[0], w1 = w[1], w2 = w[2], w3 = w[3];
-	u64 w4 = w[4], w5 = w[5], w6 = w[6], w7 = w[7];
-
-	for (; nr; nr--, dst += 64)
-		memfill_movnti(dst, w0, w1, w2, w3, w4, w5, w6, w7);
-}
-
-static __always_inline void arch_memfill_streaming_step_64(void *dst, u64 *w,
-							   const u64 *step,
-							   size_t nr)
-{
-	u64 w0 = w[0], w1 = w[1], w2 = w[2], w3 = w[3];
-	u64 w4 = w[4], w5 = w[5], w6 = w[6], w7 = w[7];
-
-	for (; nr; nr--, dst += 64) {
-		memfill_movnti(dst, w0, w1, w2, w3, w4, w5, w6, w7);
-		w0 += step[0];
-		w1 += step[1];
-		w2 += step[2];
-		w3 += step[3];
-		w4 += step[4];
-		w5 += step[5];
-		w6 += step[6];
-		w7 += step[7];
-	}
-	w[0] = w0;
-	w[1] = w1;
-	w[2] = w2;
-	w[3] = w3;
-	w[4] = w4;
-	w[5] = w5;
-	w[6] = w6;
-	w[7] = w7;
 }
 
 static __always_inline void arch_memcpy_streaming_drain(void)
