@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The streaming stores against byte loops: as kernel code, and sanitised in user space."""
 
+import os
 import subprocess
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,34 @@ from kernel_lines import LINES
 from pagemint import build, native, series, source
 
 CHECKS = 436_000  # of sizes, alignments and counts
-BACKENDS = {"x86": "-DCONFIG_X86_64", "generic": "-UCONFIG_X86_64"}
+
+
+@dataclass(frozen=True)
+class Backend:
+    """How a backend is compiled and run.
+
+    Attributes:
+        arch: whose header it is in.
+        defines: what chooses it there.
+        compiler: for what it runs on.
+        runner: what runs a program on this machine.
+    """
+
+    arch: str
+    defines: tuple[str, ...] = ()
+    compiler: str = "gcc"
+    runner: tuple[str, ...] = ()
+
+
+BACKENDS = {
+    "x86": Backend("x86", ("-DCONFIG_X86_64",)),
+    "generic": Backend("x86"),
+    "arm64": Backend(
+        "arm64",
+        compiler="aarch64-linux-gnu-gcc",
+        runner=("qemu-aarch64", "-L", "/usr/aarch64-linux-gnu"),
+    ),
+}
 SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 
 
@@ -34,18 +63,22 @@ def host(pair: tuple[build.Tree, build.Tree]) -> Iterator[native.Host]:
         yield running
 
 
-def sanitised(backend: str, kernel: Path, target: Path) -> subprocess.CompletedProcess[str]:
+def sanitised(name: str, kernel: Path, target: Path) -> subprocess.CompletedProcess[str]:
     """Build the test with a backend and the sanitizers, and run it."""
-    here = native.NATIVE
+    here, backend = native.NATIVE, BACKENDS[name]
     flags = ["-O2", "-g", "-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter", *SANITIZERS]
-    include = [here / "shim", kernel / "include", kernel / "arch/x86/include"]
+    include = [here / "shim", kernel / "include", kernel / f"arch/{backend.arch}/include"]
     glue = target / "glue.o"
-    argv = ["gcc", *flags, BACKENDS[backend], "-mgeneral-regs-only"]
+    argv = [backend.compiler, *flags, *backend.defines, "-mgeneral-regs-only"]
     argv += [f"-I{one}" for one in include]
     subprocess.run([*argv, "-c", here / "streaming_glue.c", "-o", glue], check=True)
     plain = [here / "streaming_test.c", here / "streaming_sanitised.c"]
-    subprocess.run(["gcc", *flags, *plain, glue, "-o", target / "test"], check=True)
-    return subprocess.run([target / "test"], capture_output=True, text=True, check=False)
+    program = target / "test"
+    subprocess.run([backend.compiler, *flags, *plain, glue, "-o", program], check=True)
+    # QEMU has no ptrace(), by which leaks would be looked for.
+    env = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0"}
+    argv = [*backend.runner, str(program)]
+    return subprocess.run(argv, capture_output=True, text=True, check=False, env=env)
 
 
 def test_kernel_code_matches_byte_loops(host: native.Host) -> None:
@@ -67,6 +100,10 @@ def test_sanitised_code_matches_byte_loops(backend: str, tmp_path: Path) -> None
         ("x86", "arch/x86/include/asm", "movnti %[w7], 56(%[dst])", "movnti %[w7], 64(%[dst])"),
         ("generic", "include/asm-generic", "memcpy(dst, src, n)", "memcpy(dst, src, n - 1)"),
         ("generic", "include/linux", "p[7] = w7;", "p[6] = w7;"),
+        ("arm64", "arch/arm64/include/asm", "%x[w5], [%[dst], #32]", "%x[w4], [%[dst], #32]"),
+        ("arm64", "arch/arm64/include/asm", "[%[dst], #48]", "[%[dst], #64]"),
+        ("arm64", "arch/arm64/include/asm", "n >= 16", "n > 16"),
+        ("arm64", "arch/arm64/include/asm", "(const u32 *)src + 1", "(const u32 *)src"),
         ("x86", "include/linux", "image[i] += step[i]", "image[i] -= step[i]"),
         ("x86", "include/linux", "p[7] = w7;", "p[6] = w7;"),
         ("x86", "include/linux", "w6 += step[6]", "w6 += step[5]"),
@@ -76,7 +113,8 @@ def test_sanitised_code_matches_byte_loops(backend: str, tmp_path: Path) -> None
 def test_a_seeded_fault_is_caught(
     backend: str, file: str, old: str, new: str, tmp_path: Path
 ) -> None:
-    for folder in ("arch/x86/include/asm", "include/asm-generic", "include/linux"):
+    arch = f"arch/{BACKENDS[backend].arch}/include/asm"
+    for folder in (arch, "include/asm-generic", "include/linux"):
         header = tmp_path / folder / "memcpy_streaming.h"
         header.parent.mkdir(parents=True)
         text = (series.KERNEL / folder / header.name).read_text()

@@ -7,6 +7,7 @@
 
 #include <linux/types.h>
 
+#ifdef __x86_64__
 static inline void memcpy_flushcache(void *dst, const void *src, size_t n)
 {
 	const u64 *s = src;
@@ -15,5 +16,6 @@ static inline void memcpy_flushcache(void *dst, const void *src, size_t n)
 	for (; n; n -= 8)
 		asm volatile("movnti %1, %0" : "=m" (*d++) : "r" (*s++));
 }
+#endif
 
 #endif
