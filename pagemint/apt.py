@@ -99,6 +99,28 @@ def download(wanted: Iterable[Package], what: str) -> list[Path]:
     return [_verified(directory, package) for package in wanted]
 
 
+def download_closure(names: Iterable[str], architecture: str, directory: Path, what: str) -> None:
+    """Fetch packages of an architecture, with all that they depend on, into `directory`.
+
+    They are those of the machine's own suites, chosen and checked by apt.
+
+    Raises:
+        Failure: the mirror does not have them, or does not deliver.
+    """
+    with cache.locked(_state(), "the package lists"):
+        _configure(architecture, _machine_repositories(), architecture)
+        with step(f"looking for {architecture} packages on the Debian mirror"):
+            problem = _apt_update(architecture)
+        (directory / "partial").mkdir(parents=True, exist_ok=True)
+        argv = ["apt-get", "-q", "-y", "--no-install-recommends", "--download-only"]
+        argv += ["-o", f"Dir::Cache::archives={directory}", "install", *names]
+        try:
+            with step(what):
+                run(argv, env=_environment(architecture), what=what)
+        except Failure as failure:
+            raise Failure(problem or failure.message, "check the network and /etc/apt") from failure
+
+
 def version_key(version: str) -> tuple[object, ...]:
     """Return a key that sorts Debian versions as dpkg does (Debian Policy 5.6.12)."""
     epoch, colon, rest = version.partition(":")
@@ -271,7 +293,7 @@ def _with_codenames(machine: list[Repository], codenames: Mapping[str, str]) -> 
     return list(found)
 
 
-def _configure(lists: str, repositories: list[Repository]) -> None:
+def _configure(lists: str, repositories: list[Repository], architecture: str = "amd64") -> None:
     """Write the apt configuration and sources that keep their lists in the directory `lists`."""
     state = _state()
     for directory in (state / lists / "partial", state / "cache/archives/partial"):
@@ -279,7 +301,8 @@ def _configure(lists: str, repositories: list[Repository]) -> None:
     (state / "status").touch()
     (state / f"{lists}.list").write_text(
         "".join(
-            f"deb [arch=amd64 signed-by={_KEYRING}] {r.uri} {r.suite} main\n" for r in repositories
+            f"deb [arch={architecture} signed-by={_KEYRING}] {r.uri} {r.suite} main\n"
+            for r in repositories
         )
     )
     # How to reach the mirror is the machine's; its hooks and other targets are left out.
@@ -301,8 +324,8 @@ def _configure(lists: str, repositories: list[Repository]) -> None:
         "Dir::State::status": str(state / "status"),
         "Dir::Cache": str(state / "cache"),
         "Dir::Cache::srcpkgcache": "",
-        "APT::Architecture": "amd64",
-        "APT::Architectures::": "amd64",
+        "APT::Architecture": architecture,
+        "APT::Architectures::": architecture,
         # The user _apt may not enter the cache directory of another.
         "APT::Sandbox::User": "root",
         "Acquire::Languages::": "none",

@@ -65,6 +65,31 @@ NO_MASK = Config(
 
 
 @dataclass(frozen=True)
+class Arch:
+    """An architecture that kernels are built for.
+
+    Attributes:
+        prefix: what the names of its compiler and its like begin with.
+        image: what is booted, in a build directory.
+        variables: what the kernel's make is told of it.
+    """
+
+    prefix: str
+    image: str
+    variables: tuple[str, ...]
+
+
+X86 = Arch("", "arch/x86/boot/bzImage", ())
+"""That of this machine, as the kernel's make assumes it."""
+
+ARM64 = Arch(
+    "aarch64-linux-gnu-",
+    "arch/arm64/boot/Image",
+    ("ARCH=arm64", "CROSS_COMPILE=aarch64-linux-gnu-"),
+)
+
+
+@dataclass(frozen=True)
 class Tree:
     """A kernel tree to build from.
 
@@ -74,6 +99,7 @@ class Tree:
         key: names its contents.
         line: the kernel line whose edits and configuration it takes.
         objects: what is built from it.
+        arch: what it is built for.
     """
 
     variant: str
@@ -81,6 +107,7 @@ class Tree:
     key: str
     line: str
     objects: tuple[str, ...]
+    arch: Arch = X86
 
 
 def trees(found: Source) -> tuple[Tree, Tree]:
@@ -162,9 +189,10 @@ def compile_glue(tree: Tree, built: Path, sources: list[Path], scratch: Path) ->
 
 
 @once
-def compiler() -> str:
-    """Return the version line of the compiler that builds everything."""
-    return run(["gcc", "--version"], what="asking gcc for its version").splitlines()[0]
+def compiler(arch: Arch = X86) -> str:
+    """Return the version line of the compiler that builds everything for an architecture."""
+    program = f"{arch.prefix}gcc"
+    return run([program, "--version"], what=f"asking {program} for its version").splitlines()[0]
 
 
 def make(tree: Tree, build_dir: Path, *targets: str, jobs: int | None = None) -> None:
@@ -178,7 +206,8 @@ def make(tree: Tree, build_dir: Path, *targets: str, jobs: int | None = None) ->
     """
     name = re.sub(r"\W+", "_", targets[-1])
     what = f"make {targets[-1]} in the {tree.variant} tree"
-    argv = ["make", "-s", f"-j{jobs or os.cpu_count() or 1}", f"O={build_dir}", *targets]
+    argv = ["make", "-s", f"-j{jobs or os.cpu_count() or 1}", f"O={build_dir}"]
+    argv += [*tree.arch.variables, *targets]
     run(argv, cwd=tree.path, env=environment(), log=build_dir / f"{name}.log", what=what)
 
 

@@ -28,12 +28,12 @@ SCENARIOS = {
 }
 """What --scenario takes, and what each of it is in guest/scenarios.py."""
 
-STOCK_SCENARIOS = {
+BIND_SCENARIOS = {
     "fsdax": ("fsdax", "fsdax-mem"),
     "devdax": ("devdax", "devdax-mem"),
     "private": ("private",),
 }
-"""The same for a stock kernel: what shows that the memory map stays the same."""
+"""The same for a stock kernel and for arm64: what shows that the memory map stays the same."""
 
 FRAGMENTS = ("vm", "use")
 """What configures the kernels: files of guest/config."""
@@ -44,14 +44,59 @@ _MOVED = 1_000_000_000  # bytes at most that migrate moves at a time; a quarter 
 _SECTION = 1 << 27  # bytes: what a device is a multiple of, so that nothing is cut off
 _SMALLEST = 1 << 29  # bytes of a device: there must be room for xfs
 _PRIVATE_MOST = 64_000_000_000  # bytes of device-private memory
-_PROGRAMS = {
-    "qemu-system-x86_64": "qemu-system-x86",
-    "ndctl": "ndctl",
-    "daxctl": "daxctl",
-    "mkfs.ext4": "e2fsprogs",
-    "mkfs.xfs": "xfsprogs",
+
+
+@dataclass(frozen=True)
+class Lab:
+    """What the lab has for an architecture.
+
+    Attributes:
+        arch: what the kernels are built for.
+        fragments: what configures them, files of guest/config.
+        scenarios: what there is to run.
+        native: whether it is that of this machine, on which guests can run under KVM, and have
+            its programs.
+        programs: what it takes, and the Debian packages of that.
+        headers: likewise.
+    """
+
+    arch: build.Arch
+    fragments: tuple[str, ...]
+    scenarios: dict[str, tuple[str, ...]]
+    native: bool
+    programs: dict[str, str]
+    headers: dict[str, str]
+
+
+LABS = {
+    "x86": Lab(
+        build.X86,
+        FRAGMENTS,
+        SCENARIOS,
+        native=True,
+        programs={
+            "qemu-system-x86_64": "qemu-system-x86",
+            "ndctl": "ndctl",
+            "daxctl": "daxctl",
+            "mkfs.ext4": "e2fsprogs",
+            "mkfs.xfs": "xfsprogs",
+        },
+        headers={"/usr/include/numa.h": "libnuma-dev"},
+    ),
+    "arm64": Lab(
+        build.ARM64,
+        ("vm", "arm64"),
+        BIND_SCENARIOS,
+        native=False,
+        programs={
+            "qemu-system-aarch64": "qemu-system-arm",
+            "aarch64-linux-gnu-gcc": "gcc-aarch64-linux-gnu",
+            "fdtput": "device-tree-compiler",
+        },
+        headers={},
+    ),
 }
-_HEADERS = {"/usr/include/numa.h": "libnuma-dev"}
+"""What --arch takes."""
 
 
 @dataclass(frozen=True)
@@ -78,11 +123,13 @@ class Check:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `pagemint vm`."""
     series.add_source_arguments(parser)
-    parser.add_argument(
+    kind = parser.add_mutually_exclusive_group()
+    kind.add_argument(
         "--stock",
         metavar="VERSION",
         help="Debian's stock kernel of that line and the module for it, instead of both trees",
     )
+    kind.add_argument("--arch", default="x86", choices=LABS, help="of the kernels (x86)")
     parser.add_argument(
         "--size", metavar="SIZE", help="of the device (100GB with KVM, 4GB without, or what fits)"
     )
@@ -90,7 +137,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--scenario",
         metavar="S,...",
         help=f"what to run (all of {', '.join(SCENARIOS)}; "
-        f"a stock kernel has {', '.join(STOCK_SCENARIOS)})",
+        f"a stock kernel and arm64 have {', '.join(BIND_SCENARIOS)})",
     )
     parser.add_argument("--rebinds", type=int, default=30, metavar="N", help="of each mode (30)")
     parser.add_argument("--accel", default="auto", choices=("auto", "kvm", "tcg"))
@@ -101,7 +148,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Run `pagemint vm`."""
-    scenarios = STOCK_SCENARIOS if args.stock else SCENARIOS
+    lab = LABS[args.arch]
+    scenarios = BIND_SCENARIOS if args.stock else lab.scenarios
     names = list(dict.fromkeys(args.scenario.split(","))) if args.scenario else list(scenarios)
     unknown = [name for name in names if name not in scenarios]
     if unknown:
@@ -113,12 +161,16 @@ def main(args: argparse.Namespace) -> int:
     size = parse_size(args.size) if args.size else None
     if size and size < _SMALLEST:
         raise Failure(f"a device of {args.size} is too small", "give at least 512MiB")
+    if args.accel == "kvm" and not lab.native:
+        raise Failure(f"guests for {args.arch} are emulated here", "leave --accel kvm out")
     if args.accel == "kvm" and not os.access("/dev/kvm", os.R_OK | os.W_OK):
         raise Failure("/dev/kvm cannot be used", "load the kvm module, or use --accel tcg")
     # Guests are root, who finds more programs than others do.
     path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
-    missing = [name for program, name in _PROGRAMS.items() if not shutil.which(program, path=path)]
-    missing += [name for header, name in _HEADERS.items() if not Path(header).exists()]
+    missing = [
+        name for program, name in lab.programs.items() if not shutil.which(program, path=path)
+    ]
+    missing += [name for header, name in lab.headers.items() if not Path(header).exists()]
     if missing:
         raise Failure(
             "Debian packages are missing", f"install them: apt-get install {' '.join(missing)}"
@@ -135,10 +187,10 @@ def main(args: argparse.Namespace) -> int:
     else:
         found = series.source_for(args.kernel, args.ksrc)
         pair = build.trees(found)
-        kernels = [vmkernel.kernel(tree, FRAGMENTS) for tree in pair]
-        selftests = vmkernel.selftests(pair[0])
-        about = (found.version, pair[0].key, "+".join(FRAGMENTS))
-    accel = vmguest.choose_accel(args.accel, kernels[0])
+        kernels = [vmkernel.kernel(replace(tree, arch=lab.arch), lab.fragments) for tree in pair]
+        selftests = vmkernel.selftests(pair[0]) if lab.native else None
+        about = (found.version, pair[0].key, "+".join(lab.fragments))
+    accel = vmguest.choose_accel(args.accel, kernels[0]) if lab.native else "tcg"
     if size is None:
         size = _fitting_size(100_000_000_000 if accel == "kvm" else 4_000_000_000)
     device = size // _SECTION * _SECTION

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pagemint import cache, vmkernel
+from pagemint import armroot, build, cache, vmarm, vmkernel
 from pagemint.errors import Failure
 from pagemint.progress import note, step
 from pagemint.run import run
@@ -27,6 +27,9 @@ _TROUBLE = re.compile(
     r"|suspicious RCU|blocked for more than|stalls? on CPU|new suspected memory leaks"
     r"|^ *not ok \d"
 )
+
+_INSIDE = {build.X86: (sys.executable, Path("/")), build.ARM64: ("python3", armroot.HOST)}
+"""What runs Python in a guest, and where it sees the files of this machine."""
 
 Record = dict[str, Any]
 
@@ -71,18 +74,10 @@ class Guest:
         """
         shared = Path(tempfile.mkdtemp(prefix="pagemint-vm-"))
         records, console = shared / "records", shared / "console"
-        # What was built here is found there.
-        command: list[str | Path] = ["env", f"XDG_CACHE_HOME={cache.root().parent}"]
-        command += scenarios_command(kernel, scenarios, rebinds, private, records)
+        python, host = _INSIDE[kernel.arch]
+        command = scenarios_command(kernel, scenarios, rebinds, private, records, python, host)
         command += ["--selftests", self.selftests or "none"]
-        region = f"memmap={self.device >> 20}M!{_DEVICE_START >> 20}M"
-        argv: list[str | Path] = [
-            *("vng", "-r", kernel.image, "--force-9p", "--verbose", "--cpus", str(self.cpus)),
-            *(["--disable-kvm"] if self.accel == "tcg" else []),
-            *("--memory", f"{sum(self._nodes()) >> 20}M", f"--qemu-opts={self._machine(kernel)}"),
-            *("--append", f"{region} nokaslr panic=-1 {self.append}"),
-            *(f"--rwdir={shared}", "--", shlex.join(map(str, command))),
-        ]
+        argv = self._argv(kernel, command, shared)
         what = f"the guest with the {kernel.variant} kernel"
         ended = ""
         try:
@@ -104,6 +99,29 @@ class Guest:
             )
         shutil.rmtree(shared)
         return [record for record in said[:-1] if "running" not in record], text
+
+    def _argv(self, kernel: Kernel, command: list[str | Path], shared: Path) -> list[str | Path]:
+        """Return what boots `kernel`, runs `command` in the guest, and ends."""
+        if kernel.arch == build.ARM64:
+            return vmarm.argv(
+                kernel.image,
+                command,
+                shared,
+                device=self.device,
+                cpus=self.cpus,
+                options=self.options,
+                append=self.append,
+            )
+        region = f"memmap={self.device >> 20}M!{_DEVICE_START >> 20}M"
+        # What was built here is found there.
+        command = ["env", f"XDG_CACHE_HOME={cache.root().parent}", *command]
+        return [
+            *("vng", "-r", kernel.image, "--force-9p", "--verbose", "--cpus", str(self.cpus)),
+            *(["--disable-kvm"] if self.accel == "tcg" else []),
+            *("--memory", f"{sum(self._nodes()) >> 20}M", f"--qemu-opts={self._machine(kernel)}"),
+            *("--append", f"{region} nokaslr panic=-1 {self.append}"),
+            *(f"--rwdir={shared}", "--", shlex.join(map(str, command))),
+        ]
 
     def _nodes(self) -> tuple[int, int, int]:
         """Return the bytes of each node: below the device, the device, and behind it.
@@ -133,17 +151,34 @@ class Guest:
 
 
 def scenarios_command(
-    kernel: Kernel, scenarios: str, rebinds: int, private: int, records: Path
+    kernel: Kernel,
+    scenarios: str,
+    rebinds: int,
+    private: int,
+    records: Path,
+    python: str = sys.executable,
+    host: Path = Path("/"),
 ) -> list[str | Path]:
-    """Return the command that runs guest/scenarios.py, and writes to the file `records`."""
+    """Return the command that runs guest/scenarios.py, and writes to the file `records`.
+
+    Args:
+        kernel: that it runs on.
+        scenarios: names, separated by commas.
+        rebinds: how many in each mode.
+        private: bytes of device-private memory.
+        records: the file, as this machine sees it.
+        python: what runs it.
+        host: where it sees the files of this machine.
+    """
     command: list[str | Path] = [
-        *(sys.executable, vmkernel.GUEST / "scenarios.py", "--scenario", scenarios),
+        *(python, vmkernel.GUEST / "scenarios.py", "--scenario", scenarios),
         *("--rebinds", str(rebinds), "--private-size", str(private)),
         *("--module", kernel.module, "--output", records),
         *("--folio-module", kernel.folio_module, "--hmm-module", kernel.hmm_module),
         *("--headers", kernel.headers),
     ]
-    return [*command, "--stock-module", kernel.filler] if kernel.filler else command
+    command += ["--stock-module", kernel.filler] if kernel.filler else []
+    return [host / str(word).lstrip("/") if isinstance(word, Path) else word for word in command]
 
 
 def read_records(file: Path) -> list[Record]:

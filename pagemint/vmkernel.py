@@ -2,11 +2,11 @@
 """Whole kernels for the VM lab, and what its guests load and run with them."""
 
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pagemint import build, cache
-from pagemint.build import Tree
+from pagemint.build import Arch, Tree
 from pagemint.progress import step
 from pagemint.run import run
 
@@ -26,17 +26,19 @@ class Kernel:
         built: the build directory.
         module: pagemint_guest.ko for it.
         filler: pagemint.ko for it, if it is a stock kernel.
+        arch: what it was built for.
     """
 
     variant: str
     built: Path
     module: Path
     filler: Path | None
+    arch: Arch = field(default=build.X86, kw_only=True)
 
     @property
     def image(self) -> Path:
         """What QEMU boots."""
-        return self.built / "arch/x86/boot/bzImage"
+        return self.built / self.arch.image
 
     @property
     def headers(self) -> Path:
@@ -68,7 +70,7 @@ def kernel(tree: Tree, fragments: tuple[str, ...]) -> Kernel:
     lines = [line for file in files for line in file.read_text().splitlines()]
     wanted = _last_of_each([line for line in lines if "CONFIG_" in line])
     name = "+".join(fragments)
-    key = cache.digest(tree.key, str(tree.path), *wanted, build.compiler())
+    key = cache.digest(tree.key, str(tree.path), *wanted, build.compiler(tree.arch))
 
     def make_kernel(work: Path) -> None:
         cache.need_space(work, _ROOM, "a kernel for the VM lab")
@@ -79,7 +81,7 @@ def kernel(tree: Tree, fragments: tuple[str, ...]) -> Kernel:
             build.make(tree, work, "olddefconfig")
             build.check_config(work / ".config", name, wanted)
         with step(f"building the {tree.variant} kernel ({name}), some five minutes"):
-            build.make(tree, work, "bzImage", "modules")
+            build.make(tree, work, Path(tree.arch.image).name, "modules")
 
     built = cache.entry("kernels", key, make_kernel, in_place=True)
     sources = [*sorted(GUEST.glob("*.c")), GUEST / "Kbuild"]
@@ -90,7 +92,7 @@ def kernel(tree: Tree, fragments: tuple[str, ...]) -> Kernel:
         build.make(tree, built, f"M={work}", "modules", jobs=1)
 
     module = cache.entry("modules", cache.digest(key, *sources), make_module)
-    return Kernel(tree.variant, built, module / "pagemint_guest.ko", None)
+    return Kernel(tree.variant, built, module / "pagemint_guest.ko", None, arch=tree.arch)
 
 
 def selftests(tree: Tree) -> Path:

@@ -16,7 +16,7 @@ from pagemint.run import run
 Records = list[vmguest.Record]
 
 DEVICE = 1 << 28
-SCENARIOS = [name for names in vm.STOCK_SCENARIOS.values() for name in names]
+SCENARIOS = [name for names in vm.BIND_SCENARIOS.values() for name in names]
 LONG = pytest.mark.skipif(
     not os.environ.get("PAGEMINT_VM"), reason="minutes in a guest: run make check-vm"
 )

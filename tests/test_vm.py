@@ -185,8 +185,24 @@ def test_a_guest_has_its_cpus_on_the_first_node_and_the_last(
     assert nodes == ["memdev=node0,cpus=0", "memdev=node1", f"memdev=node2{last}"]
 
 
+def test_a_guest_may_see_this_machine_elsewhere() -> None:
+    records, host = Path("/tmp/records"), Path("/host")
+    command = vmguest.scenarios_command(KERNEL, "fsdax", 2, 1 << 27, records, "python3", host)
+    assert command[:2] == ["python3", host / str(vmkernel.GUEST / "scenarios.py")[1:]]
+    assert Path("/host/tmp/records") in command
+    assert all(word.is_relative_to(host) for word in command if isinstance(word, Path))
+
+
 @pytest.mark.parametrize(
-    "argv", [["--scenario", "nonesuch"], ["--rebinds", "1"], ["--size", "1000TB"], ["--size", "x"]]
+    "argv",
+    [
+        ["--arch", "arm64", "--accel", "kvm"],
+        ["--arch", "arm64", "--scenario", "kmem"],
+        ["--scenario", "nonesuch"],
+        ["--rebinds", "1"],
+        ["--size", "1000TB"],
+        ["--size", "x"],
+    ],
 )
 def test_bad_arguments_are_one_line(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["vm", *argv]) == 1
@@ -198,7 +214,8 @@ def test_missing_programs_are_named(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("shutil.which", lambda program, path: None)
-    monkeypatch.setattr(vm, "_HEADERS", {"/nonesuch.h": "libnuma-dev"})
+    lacking = replace(vm.LABS["x86"], headers={"/nonesuch.h": "libnuma-dev"})
+    monkeypatch.setitem(vm.LABS, "x86", lacking)
     assert cli.main(["vm"]) == 1
     assert (
         "apt-get install qemu-system-x86 ndctl daxctl e2fsprogs xfsprogs libnuma-dev\n"

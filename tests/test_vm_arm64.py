@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""arm64 under emulation: the KUnit suites, and the same memory maps. Part of `make check-vm`."""
+
+import os
+import re
+from dataclasses import replace
+
+import pytest
+
+from pagemint import binds, build, series, vm, vmguest, vmkernel
+from pagemint.measure import MODES
+from pagemint.vmguest import Record
+
+pytestmark = pytest.mark.skipif(
+    not os.environ.get("PAGEMINT_VM"), reason="two more kernels to build: run make check-vm"
+)
+
+SCENARIOS = [name for names in vm.BIND_SCENARIOS.values() for name in names]
+DEVICE = 1 << 28
+
+
+@pytest.fixture(scope="module")
+def guests() -> dict[str, tuple[list[Record], str]]:
+    """What guests with the two kernels recorded, and their consoles."""
+    lab = vm.LABS["arm64"]
+    base, patched = (
+        replace(tree, arch=lab.arch) for tree in build.trees(series.source_for("7.3", None))
+    )
+    kernels = (
+        vmkernel.kernel(base, lab.fragments),
+        vmkernel.kernel(patched, (*lab.fragments, "kunit")),
+    )
+    guest = vmguest.Guest("tcg", DEVICE, 900, None)
+    return {kernel.variant: guest.run(kernel, ",".join(SCENARIOS), 2, DEVICE) for kernel in kernels}
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_both_kernels_bring_up_the_same_memory_map(
+    scenario: str, guests: dict[str, tuple[list[Record], str]]
+) -> None:
+    records = {variant: said for variant, (said, _) in guests.items()}
+    rows = binds.rows_of(scenario, records, DEVICE)
+    assert [row.variant for row in rows] == ["base", *MODES]
+    assert all(row.hash and row.pages > 10_000 for row in rows)
+    assert binds.same_hashes(rows) == 0
+
+
+@pytest.mark.parametrize(
+    "suite", ["memcpy_flushcache", "memcpy_streaming", "memmap_template", "memmap_threads"]
+)
+def test_the_kunit_suites_pass(suite: str, guests: dict[str, tuple[list[Record], str]]) -> None:
+    assert re.search(rf"^ok \d+ {suite}\r?$", guests["patched"][1], re.MULTILINE)
