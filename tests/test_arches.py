@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What the series touches compiles where it does not stream, too, and where it is not there.
+
+On the newest line. Part of `make check-long`: half a minute for each configuration, or a minute.
+"""
+
+import os
+import re
+import subprocess
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from pagemint import build, series, source
+from pagemint.build import Arch
+
+pytestmark = pytest.mark.skipif(
+    not os.environ.get("PAGEMINT_LONG"), reason="minutes of builds: run make check-long"
+)
+
+_RISCV = Arch("riscv64-linux-gnu-", "", ("ARCH=riscv", "CROSS_COMPILE=riscv64-linux-gnu-"))
+_I386 = Arch("", "", ("ARCH=i386",))
+_TOUCHED = ("mm/mm_init.o", "mm/page_alloc.o", "mm/util.o", "lib/tests/memcpy_streaming_kunit.o")
+_HOTPLUG = ("mm/memory_hotplug.o",)
+_ENGINE = (
+    "mm/memmap_race.o",
+    "mm/memmap_template.o",
+    "mm/memmap_threads.o",
+    "mm/tests/memmap_template_kunit.o",
+    "mm/tests/memmap_threads_kunit.o",
+    "kernel/padata.o",
+)
+_ALWAYS = (
+    "CONFIG_WERROR=y",
+    "CONFIG_RUNTIME_TESTING_MENU=y",
+    "CONFIG_KUNIT=y",
+    "CONFIG_MEMCPY_STREAMING_KUNIT_TEST=y",
+)
+_WITH_HOTPLUG = (
+    "CONFIG_MEMORY_HOTPLUG=y",
+    "CONFIG_MEMORY_HOTREMOVE=y",
+    "CONFIG_SPARSEMEM_VMEMMAP=y",
+)
+_WITH_ENGINE = (
+    "CONFIG_MEMMAP_TEMPLATE=y",
+    "CONFIG_MEMMAP_TEMPLATE_KUNIT_TEST=y",
+    "CONFIG_MEMMAP_THREADS_KUNIT_TEST=y",
+)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A configuration, on top of the architecture's own.
+
+    Attributes:
+        arch: what to build for.
+        options: that it must have.
+        objects: to build.
+        stores: what streams in the test of the streaming stores, as objdump has it; "" if nothing.
+    """
+
+    arch: Arch
+    options: tuple[str, ...]
+    objects: tuple[str, ...]
+    stores: str
+
+
+_WHOLE = (*_WITH_HOTPLUG, "CONFIG_ZONE_DEVICE=y", *_WITH_ENGINE)
+_NO_DEVICE = "# CONFIG_ZONE_DEVICE is not set"
+CASES = {
+    "arm64": Case(build.ARM64, _WHOLE, (*_TOUCHED, *_HOTPLUG, *_ENGINE), "stnp"),
+    "riscv64": Case(_RISCV, _WHOLE, (*_TOUCHED, *_HOTPLUG, *_ENGINE), ""),
+    "i386": Case(_I386, ("# CONFIG_MEMMAP_TEMPLATE is not set",), _TOUCHED, ""),
+    "x86, no ZONE_DEVICE": Case(
+        build.X86,
+        (*_WITH_HOTPLUG, _NO_DEVICE, *_WITH_ENGINE),
+        (*_TOUCHED, *_HOTPLUG, *_ENGINE),
+        "movnti",
+    ),
+    "x86, no hotplug": Case(
+        build.X86,
+        (
+            "# CONFIG_MEMORY_HOTPLUG is not set",
+            _NO_DEVICE,
+            "# CONFIG_DEFERRED_STRUCT_PAGE_INIT is not set",
+            "# CONFIG_MEMMAP_TEMPLATE is not set",
+        ),
+        _TOUCHED,
+        "movnti",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_what_the_series_touches_compiles(case: Case, tmp_path: Path) -> None:
+    _, patched = build.trees(source.get(series.lines()[-1]))
+    tree = replace(patched, arch=case.arch)
+    build.make(tree, tmp_path, "defconfig")
+    options = (*_ALWAYS, *case.options)
+    with (tmp_path / ".config").open("a") as config:
+        config.writelines(f"{option}\n" for option in options)
+    build.make(tree, tmp_path, "olddefconfig")
+    build.check_config(tmp_path / ".config", "of the test", options)
+    build.make(tree, tmp_path, "prepare")
+    # A warning is an error.
+    build.make(tree, tmp_path, *case.objects)
+    built = tmp_path / "lib/tests/memcpy_streaming_kunit.o"
+    argv = [f"{case.arch.prefix}objdump", "-d", str(built)]
+    code = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
+    assert set(re.findall(r"\t(movnti|stnp)\b", code)) == ({case.stores} - {""})
