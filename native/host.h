@@ -104,6 +104,9 @@ extern const struct copy_loop copy_loops[];
 /* The command that sets them; see host.c. */
 void do_speeds(const char *args);
 
+/* Has the time pass that streamed stores take; see speeds.c. */
+void k_native_drained(void);
+
 /* Commands on folios; see host.c. */
 void do_memory(const char *args);
 void do_hide(const char *args);

@@ -209,6 +209,21 @@ def test_what_the_loser_writes_is_bounded(host: native.Host, speeds: Speeds) -> 
         assert lost <= 0.02 * FULL * best
 
 
+@pytest.mark.parametrize("mode", ["template", "fill"])
+@pytest.mark.parametrize("workload", WORKLOADS)
+def test_slowed_stores_take_their_time_in_the_run_that_makes_them(
+    host: native.Host, workload: str, mode: str
+) -> None:
+    one, ns = WORKLOADS[workload], 200
+    speeds = (0, 0, ns * 1000, 0) if mode == "template" else (0, 0, 0, ns * 1000)
+    host.ask("mode", mode)
+    host.ask("speeds", "real", *speeds, 0, 0, 0)
+    own = (int(one.altmap), 0, 0, 0, 0)
+    said = host.ask("init", "patched", FIRST_PFN, RACE, one.type, one.order, *own)
+    # Of a compound four pages are written as on base.
+    assert int(said.split()[0]) > 0.98 * ns * RACE
+
+
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     slower=st.floats(1.1, 4),
