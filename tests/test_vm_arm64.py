@@ -6,9 +6,9 @@ import re
 from dataclasses import replace
 
 import pytest
+from test_vm import DEVICE, SUITES, check_memory_maps
 
-from pagemint import binds, build, series, vm, vmguest, vmkernel
-from pagemint.measure import MODES
+from pagemint import build, series, vm, vmguest, vmkernel
 from pagemint.vmguest import Record
 
 pytestmark = pytest.mark.skipif(
@@ -16,7 +16,6 @@ pytestmark = pytest.mark.skipif(
 )
 
 SCENARIOS = [name for names in vm.BIND_SCENARIOS.values() for name in names]
-DEVICE = 1 << 28
 
 
 @pytest.fixture(scope="module")
@@ -38,15 +37,9 @@ def guests() -> dict[str, tuple[list[Record], str]]:
 def test_both_kernels_bring_up_the_same_memory_map(
     scenario: str, guests: dict[str, tuple[list[Record], str]]
 ) -> None:
-    records = {variant: said for variant, (said, _) in guests.items()}
-    rows = binds.rows_of(scenario, records, DEVICE)
-    assert [row.variant for row in rows] == ["base", *MODES]
-    assert all(row.hash and row.pages > 10_000 for row in rows)
-    assert binds.same_hashes(rows) == 0
+    check_memory_maps(scenario, guests)
 
 
-@pytest.mark.parametrize(
-    "suite", ["memcpy_flushcache", "memcpy_streaming", "memmap_template", "memmap_threads"]
-)
+@pytest.mark.parametrize("suite", SUITES)
 def test_the_kunit_suites_pass(suite: str, guests: dict[str, tuple[list[Record], str]]) -> None:
     assert re.search(rf"^ok \d+ {suite}\r?$", guests["patched"][1], re.MULTILINE)
