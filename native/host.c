@@ -55,6 +55,8 @@
  *                            bytes further up. Answers ok.
  *   hide PFN PAGES           has accesses to host pages of it fault, or with 0
  *                            pages none. Answers ok.
+ *   fpu USABLE               whether the kernel's code may use it; it may at
+ *                            first. Answers ok.
  *   evict PFN PAGES          takes it out of the cache. Answers ok.
  *   copy VARIANT EARLY FUNCTION ORDER NR TO FROM
  *                            copies NR folios to PFN TO from PFN FROM, which
@@ -506,6 +508,7 @@ static const struct command {
 	{ "limit", do_limit },
 	{ "streaming", do_streaming },
 	{ "memory", do_memory },
+	{ "fpu", do_fpu },
 	{ "hide", do_hide },
 	{ "evict", do_evict },
 	{ "copy", do_copy },

@@ -107,6 +107,12 @@ void do_speeds(const char *args);
 /* Has the time pass that streamed stores take; see speeds.c. */
 void k_native_drained(void);
 
+/* A return to the task, which gets its FPU registers back. */
+void fpu_return(void);
+
+/* Whether kernel code may use the FPU; see host.c. */
+void do_fpu(const char *args);
+
 /* Commands on folios; see host.c. */
 void do_memory(const char *args);
 void do_hide(const char *args);

@@ -13,8 +13,8 @@ from pagemint.measure import FIRST_PFN, PAGE, SEED, NativeRow, paired
 from pagemint.native import THIS_CPU, Host, Program
 from pagemint.sizes import format_power
 
-ORDERS = (4, 9, 18)
-"""Of the folios: 64 KiB, 2 MiB and 1 GiB."""
+ORDERS = (4, 6, 9, 18)
+"""Of the folios: 64 KiB, 256 KiB, 2 MiB and 1 GiB."""
 
 CLASSES = ("fsrm+erms", "erms", "rep_good", "none")
 """What the kernel chooses its copies by, best first: each has what the later ones have."""

@@ -27,13 +27,14 @@ _PLAIN = (
     "folio.c",
     "memory.c",
     "stubs.c",
+    "fpu.c",
     "speeds.c",
     "threads.c",
     "fill_limit.c",
     "copy_limit.c",
     "streaming_test.c",
 )
-_STUBS = ("stubs.o", "speeds.o", "threads.o")  # which have stand-ins
+_STUBS = ("stubs.o", "fpu.o", "speeds.o", "threads.o")  # which have stand-ins
 _STREAMING = (  # struct streaming
     "copy",
     "flushcache",

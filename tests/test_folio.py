@@ -215,6 +215,23 @@ def test_an_order_0_folio_can_be_bad(memory: Memory) -> None:
     check_fault(memory, "folio_mc_copy", 0, 0, 0)
 
 
+@pytest.mark.parametrize("function", ["folio_copy", "folio_mc_copy"])
+def test_where_the_fpu_cannot_be_used_it_is_not(memory: Memory, function: str) -> None:
+    memory.move(0)
+    memory.host.patch("plain", "erms")
+    data = random.Random(9).randbytes(PAGE << 9)
+    memory.put(FROM, data)
+    for page in (FROM, TO):
+        memory.fold(page, 9)
+    memory.host.ask("fpu", 0)
+    try:
+        # The host ends if a section begins.
+        assert memory.copy("patched", function, 9, TO, FROM) == Result(0, 0, -1, 0)
+    finally:
+        memory.host.ask("fpu", 1)
+    assert same(memory.get(TO, 512), data)
+
+
 def test_rows_pair_base_with_patched() -> None:
     tasks = [folio._Task("folio_copy", "erms", variant) for variant in ("base", "patched")]
     loops = {"movsb": "cached", "avx-nt": "streamed"}
