@@ -36,7 +36,6 @@ _SAMPLE = 32 << 20  # bytes that a run copies, of folios that are smaller
 # The same loop, as copy_mc_fragile() and memcpy() have it, is in some processes an eighth or a half
 # slower than in others, whichever tree's it is, mostly as long as they live. So no process decides.
 _PROCESSES = 5
-_MOST_RUNS = _PROCESSES  # of the largest folios, which take a second each
 
 
 @dataclass(frozen=True)
@@ -105,7 +104,7 @@ def measure(
     shuffled = random.Random(SEED)
     for order in ORDERS:
         takes: dict[_Task, list[float]] = {}
-        for share in _shares(order, runs):
+        for share in _shares(runs):
             with Host(program) as host:
                 kinds = dict(loop.split(":") for loop in host.ask("loops").split())
                 _take(host, order, returns, share, list(kinds), shuffled, takes, done)
@@ -122,12 +121,11 @@ def measure(
 
 def rounds(runs: int) -> int:
     """Return how many rounds `measure` makes in all."""
-    return sum(share + _unused(order) for order in ORDERS for share in _shares(order, runs))
+    return sum(share + _unused(order) for order in ORDERS for share in _shares(runs))
 
 
-def _shares(order: int, runs: int) -> list[int]:
+def _shares(runs: int) -> list[int]:
     """Return how many rounds count in each process."""
-    runs = min(runs, _MOST_RUNS) if PAGE << order > _SAMPLE else runs
     processes = min(runs, _PROCESSES)
     return [runs * (one + 1) // processes - runs * one // processes for one in range(processes)]
 
