@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 
 import pytest
+from kernel_lines import WHOLE
 from test_vm import DEVICE, SUITES, check_memory_maps
 
 from pagemint import build, series, vm, vmguest, vmkernel
@@ -18,12 +19,12 @@ pytestmark = pytest.mark.skipif(
 SCENARIOS = [name for names in vm.BIND_SCENARIOS.values() for name in names]
 
 
-@pytest.fixture(scope="module")
-def guests() -> dict[str, tuple[list[Record], str]]:
+@pytest.fixture(scope="module", params=WHOLE)
+def guests(request: pytest.FixtureRequest) -> dict[str, tuple[list[Record], str]]:
     """What guests with the two kernels recorded, and their consoles."""
     lab = vm.LABS["arm64"]
     base, patched = (
-        replace(tree, arch=lab.arch) for tree in build.trees(series.source_for("7.3", None))
+        replace(tree, arch=lab.arch) for tree in build.trees(series.source_for(request.param, None))
     )
     kernels = (
         vmkernel.kernel(base, lab.fragments),
