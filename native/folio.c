@@ -129,7 +129,6 @@ void do_copy(const char *args)
 	poison_log.nr = poison_log.first_pfn = 0;
 	start = host_now();
 	result = v->copy(&c);
-	fpu_return();
 	end = host_now();
 	faults.early = 0;
 	printf("%ld %d %lu %lu %lu\n", (long)(end - start), result, poison_log.nr,

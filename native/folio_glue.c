@@ -14,6 +14,9 @@ void native_fragile(int active);
 void native_skew(unsigned long bytes);
 unsigned long native_fixup(const struct native_tables *t, unsigned long ip);
 
+/* Has a return to the task restore what FPU sections have saved; see fpu.c. */
+void native_return(void);
+
 unsigned long page_offset_base = NATIVE_DIRECT;
 
 static int fragile;
@@ -38,7 +41,10 @@ void native_skew(unsigned long bytes)
 	page_offset_base = NATIVE_DIRECT + bytes;
 }
 
-/* Returns what folio_mc_copy() says of the first folio that it cannot copy. */
+/*
+ * Returns what folio_mc_copy() says of the first folio that it cannot copy. Each
+ * folio has an entry to the kernel of its own.
+ */
 int native_copy_folios(const struct native_copy *c)
 {
 	struct folio *to, *from;
@@ -48,13 +54,14 @@ int native_copy_folios(const struct native_copy *c)
 	for (i = 0; i < c->nr; i++) {
 		to = pfn_folio(c->to + (native_target(i, c->nr) << c->order));
 		from = pfn_folio(c->from + (native_source(i, c->nr) << c->order));
-		if (c->mc) {
+		err = 0;
+		if (c->mc)
 			err = folio_mc_copy(to, from);
-			if (err)
-				return err;
-		} else {
+		else
 			folio_copy(to, from);
-		}
+		native_return();
+		if (err)
+			return err;
 	}
 	return 0;
 }

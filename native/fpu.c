@@ -2,7 +2,8 @@
 /*
  * The kernel's own use of the FPU. As there, the first section after an entry
  * to the kernel saves the task's registers, and the return to the task restores
- * them; all of them, where the kernel may know which have not changed.
+ * them; all of them, where the kernel may know which have not changed. There is
+ * nobody to be kept from preempting.
  */
 #include <immintrin.h>
 #include <stdint.h>
@@ -60,7 +61,7 @@ void do_fpu(const char *args)
 	printf("ok\n");
 }
 
-void fpu_return(void)
+void k_native_return(void)
 {
 	if (fpu.inside)
 		host_die("a return from an FPU section");

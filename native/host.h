@@ -108,7 +108,7 @@ void do_speeds(const char *args);
 void k_native_drained(void);
 
 /* A return to the task, which gets its FPU registers back. */
-void fpu_return(void);
+void k_native_return(void);
 
 /* Whether kernel code may use the FPU; see host.c. */
 void do_fpu(const char *args);

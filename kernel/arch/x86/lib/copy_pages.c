@@ -26,7 +26,7 @@
 #define COPY_PAGES_LAP		8
 #define COPY_PAGES_LAPS		2
 
-/* Pages that are copied in one FPU section, in which the task is not preempted. */
+/* Pages that are copied in one FPU section, in which nothing preempts the task. */
 #define COPY_PAGES_SECTION	(SZ_64K >> PAGE_SHIFT)
 
 /*
@@ -96,9 +96,14 @@ copy_pages_race(void *to, const void *from, unsigned int npages, bool mc)
 	u64 now, then;
 	unsigned int i;
 
-	if (npages > COPY_PAGES_RACE_MAX || !irq_fpu_usable())
+	/* PREEMPT_RT rather preempts at any time. */
+	if (npages > COPY_PAGES_RACE_MAX || IS_ENABLED(CONFIG_PREEMPT_RT) ||
+	    !irq_fpu_usable())
 		return copy_pages_by(way, to, from, npages, mc);
 
+	/* The first section saves the task's registers, which is not to be timed. */
+	kernel_fpu_begin();
+	kernel_fpu_end();
 	then = rdtsc_ordered();
 	for (i = 0; i < COPY_PAGES_LAPS * COPY_PAGES_WAYS; i++) {
 		/* Who goes first changes: string, loop, loop, string, ... */
@@ -138,7 +143,6 @@ void copy_pages(void *to, const void *from, unsigned int npages)
 		copy_page(to, (void *)from);
 }
 
-#ifdef CONFIG_ARCH_HAS_COPY_MC
 /**
  * copy_mc_pages() - copy a run of pages that may be poisoned
  * @to: address to copy to
@@ -158,4 +162,3 @@ unsigned long copy_mc_pages(void *to, const void *from, unsigned int npages)
 		return npages * PAGE_SIZE;
 	return copy_pages_race(to, from, npages, true);
 }
-#endif
