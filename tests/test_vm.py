@@ -245,7 +245,17 @@ def guests(request: pytest.FixtureRequest) -> dict[str, tuple[list[vmguest.Recor
     kernels = vmkernel.kernel(base, ("vm",)), vmkernel.kernel(patched, ("vm", "kunit"))
     # With three CPUs a node has two, and a suite has threads.
     guest = vmguest.Guest("tcg", DEVICE, 600, Path(), cpus=3)
-    return {kernel.variant: guest.run(kernel, ",".join(SCENARIOS), 2, DEVICE) for kernel in kernels}
+    names = ",".join((*SCENARIOS, "folio"))
+    return {kernel.variant: guest.run(kernel, names, 2, DEVICE) for kernel in kernels}
+
+
+@pytest.mark.parametrize("variant", ["base", "patched"])
+def test_folios_are_copied_in_a_guest(
+    variant: str, guests: dict[str, tuple[list[vmguest.Record], str]]
+) -> None:
+    records = [record for record in guests[variant][0] if record["scenario"] == "folio"]
+    copies = [record["function"] for record in records if "ns" in record]
+    assert copies == ["folio_copy", "folio_mc_copy"] * 2
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
