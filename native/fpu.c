@@ -15,16 +15,14 @@ static struct {
 	int refused, inside, saved;
 } fpu;
 
-static struct {
-	uint8_t bytes[16384];
-} registers __attribute__((aligned(64)));
+static uint8_t registers[16384] __attribute__((aligned(64)));
 
 __attribute__((target("xsave,fxsr"))) static void save_or_restore(int save)
 {
 	if (has_feature("avx"))
-		save ? _xsave64(&registers, -1) : _xrstor64(&registers, -1);
+		save ? _xsave64(registers, -1) : _xrstor64(registers, -1);
 	else
-		save ? _fxsave64(&registers) : _fxrstor64(&registers);
+		save ? _fxsave64(registers) : _fxrstor64(registers);
 }
 
 _Bool k_irq_fpu_usable(void)

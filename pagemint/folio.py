@@ -33,8 +33,8 @@ MEMORY = 2 << 30
 """Bytes that the largest copy is made from and to."""
 
 _SAMPLE = 32 << 20  # bytes that a run copies, of folios that are smaller
-# The same loop, as copy_mc_fragile() and memcpy() have it, is in some processes an eighth or a half
-# slower than in others, whichever tree's it is, mostly as long as they live. So no process decides.
+# The same loop, as copy_mc_fragile() has it, is in some processes half as slow again as in others,
+# whichever tree's it is, mostly as long as they live. So no process decides.
 _PROCESSES = 5
 
 
