@@ -19,9 +19,9 @@ from pagemint import (
     report,
     result,
     returns,
-    series,
     slowed,
     source,
+    steps,
 )
 from pagemint.errors import Failure
 from pagemint.measure import (
@@ -45,7 +45,7 @@ _LARGEST = 16 * 10**12  # bytes: what the sections of native/glue.c reach
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `pagemint bench`."""
-    series.add_source_arguments(parser)
+    steps.add_source_arguments(parser)
     parser.add_argument(
         "--size", default="100GB", metavar="SIZE,...", help="size of the device (100GB)"
     )
@@ -78,7 +78,7 @@ def main(args: argparse.Namespace) -> int:
         raise Failure(f"--runs {args.runs} is too few", "give 1 or more")
     _check_machine(max(sizes) if workloads or ordinary else 0, "folio" in names)
     result.check_writable(args.json)
-    found = series.source_for(args.kernel, args.ksrc)
+    found = steps.source_for(args.kernel, args.ksrc)
 
     pair = build.trees(found)
     program = native.link(pair, build.DEBIAN)
@@ -133,7 +133,7 @@ def main(args: argparse.Namespace) -> int:
             "version": found.version,
             "source": pair[0].key,
             "config": f"{build.DEBIAN.name} ({cache.digest(source.config_for(pair[0].line))})",
-            "series": series.digest(found.line),
+            "series": steps.digest(found.line),
             "returns": machine,
         },
         "limit": {

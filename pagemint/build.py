@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache as once
 from pathlib import Path
 
-from pagemint import cache, series
+from pagemint import cache, steps
 from pagemint.errors import Failure
 from pagemint.progress import step
 from pagemint.run import run
@@ -121,7 +121,7 @@ def trees(found: Source) -> tuple[Tree, Tree]:
     else:
         key = f"own-{_listing(found.tree)}"
         path = cache.entry("trees", key, lambda work: _copy_own(found, work)) / "linux"
-    line = series.nearest_line(found.line)
+    line = steps.nearest_line(found.line)
     base = Tree("base", path, key, line, _OBJECTS)
 
     def make(work: Path) -> None:
@@ -129,9 +129,9 @@ def trees(found: Source) -> tuple[Tree, Tree]:
         with step(f"applying the series to Linux {found.version}"):
             # The two trees share the files that are alike.
             run(["cp", "-al", path, work / "linux"], what="copying the kernel tree")
-            series.patch(work / "linux", line)
+            steps.patch(work / "linux", line)
 
-    patched_key = cache.digest(key, series.digest(found.line))
+    patched_key = cache.digest(key, steps.digest(found.line))
     objects = (*_OBJECTS, *_PATCHED_OBJECTS)
     patched = cache.entry("trees", patched_key, make) / "linux"
     return base, Tree("patched", patched, patched_key, line, objects)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from jinja2 import Environment, StrictUndefined
 
-from pagemint import reader, series
+from pagemint import reader, steps
 from pagemint.errors import Failure
 from pagemint.measure import PAGE
 from pagemint.reader import Result, Row
@@ -19,7 +19,7 @@ from pagemint.sizes import format_size
 WIDTH = 75
 """Characters of a line, as checkpatch has them."""
 
-RESULTS = series.KERNEL.parent / "docs/results"
+RESULTS = steps.KERNEL.parent / "docs/results"
 """The results that the messages take their figures from, unless others are given."""
 
 
@@ -28,7 +28,7 @@ class _MissingError(Exception):
 
 
 def filled(files: Sequence[str]) -> dict[str, str]:
-    """Return the message of each step by the step's name, and the cover letter as series.COVER.
+    """Return the message of each step by the step's name, and the cover letter as steps.COVER.
 
     The figures of one text are all of one result: the first of the files that has them. The text
     itself says what machine that is.
@@ -47,8 +47,8 @@ def filled(files: Sequence[str]) -> dict[str, str]:
                 f"{one.file} comes from an emulated guest, whose times mean nothing",
                 "make one with: pagemint bench --json FILE",
             )
-    texts = {one.name: one.message for one in series.steps(series.lines()[-1])}
-    texts[series.COVER] = (series.KERNEL / "series" / series.COVER).read_text()
+    texts = {one.name: one.message for one in steps.of(steps.lines()[-1])}
+    texts[steps.COVER] = (steps.KERNEL / "series" / steps.COVER).read_text()
     return {name: _fill(name, text, results) for name, text in texts.items()}
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from pagemint import binds, build, report, result, series, stock, vmboot, vmfolio, vmguest, vmkernel
+from pagemint import binds, build, report, result, steps, stock, vmboot, vmfolio, vmguest, vmkernel
 from pagemint.binds import BindRow
 from pagemint.errors import Failure
 from pagemint.progress import note, step
@@ -122,7 +122,7 @@ class Check:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `pagemint vm`."""
-    series.add_source_arguments(parser)
+    steps.add_source_arguments(parser)
     kind = parser.add_mutually_exclusive_group()
     kind.add_argument(
         "--stock",
@@ -185,7 +185,7 @@ def main(args: argparse.Namespace) -> int:
         one = stock.kernel(args.stock)
         kernels, about = [one], (one.release, one.built.name, "debian")
     else:
-        found = series.source_for(args.kernel, args.ksrc)
+        found = steps.source_for(args.kernel, args.ksrc)
         pair = build.trees(found)
         kernels = [vmkernel.kernel(replace(tree, arch=lab.arch), lab.fragments) for tree in pair]
         selftests = vmkernel.selftests(pair[0]) if lab.native else None

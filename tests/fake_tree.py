@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from pagemint import series
+from pagemint import steps
 
 LINE = "7.3"
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+\d+(?:,\d+)? @@")
@@ -81,7 +81,7 @@ def _unpatched(line: str) -> dict[str, list[_Line]]:
     """Return what the edits say of each file before the first step; other lines have no text."""
     before: dict[str, list[_Line]] = {}
     now: dict[str, list[_Line]] = {}
-    for step in series.steps(line):
+    for step in steps.of(line):
         path, at, left = "", 0, 0
         shift = 0  # by how much the hunks so far have moved what comes behind them
         for text in step.diff.read_text().splitlines():

@@ -3,9 +3,9 @@
 
 import os
 
-from pagemint import series
+from pagemint import steps
 
-_KNOWN = series.lines()
+_KNOWN = steps.lines()
 _LONG = bool(os.environ.get("PAGEMINT_LONG"))
 
 LINES = _KNOWN if _LONG else [_KNOWN[0], _KNOWN[-1]]

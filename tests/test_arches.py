@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pagemint import build, series, source
+from pagemint import build, source, steps
 from pagemint.build import Arch
 
 pytestmark = pytest.mark.skipif(
@@ -94,7 +94,7 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_what_the_series_touches_compiles(case: Case, tmp_path: Path) -> None:
-    _, patched = build.trees(source.get(series.lines()[-1]))
+    _, patched = build.trees(source.get(steps.lines()[-1]))
     tree = replace(patched, arch=case.arch)
     build.make(tree, tmp_path, "defconfig")
     options = (*_ALWAYS, *case.options)

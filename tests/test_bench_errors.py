@@ -15,7 +15,7 @@ from pathlib import Path
 import fake_tree
 import pytest
 
-from pagemint import build, cache, native, result, series, source
+from pagemint import build, cache, native, result, source, steps
 
 _PROGRAM = "import sys; from pagemint.cli import main; sys.exit(main())"
 _FULL_DISK = (
@@ -79,7 +79,7 @@ def _entries(home: Path) -> list[str]:
 def test_an_unknown_kernel_line_is_refused(line: str) -> None:
     said = _refusal("--kernel", line)
     assert f"no edits for Linux {line!r}" in said
-    assert f"choose one of {', '.join(series.lines())}, or give a tree with --ksrc" in said
+    assert f"choose one of {', '.join(steps.lines())}, or give a tree with --ksrc" in said
 
 
 @pytest.mark.parametrize("kind", ["missing", "empty", "file"])

@@ -10,11 +10,11 @@ from pathlib import Path
 import fake_result
 import pytest
 
-from pagemint import messages, series
+from pagemint import messages, steps
 from pagemint.errors import Failure
 
 _KEPT = sorted(messages.RESULTS.glob("*.json"))
-_NAMES = [step.name for step in series.steps(series.lines()[-1])]
+_NAMES = [step.name for step in steps.of(steps.lines()[-1])]
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def template(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir(parents=True)
     (folder / "7.3.diff").touch()
     (folder.parent / "cover").write_text("all: Do it\n\nIn one step.\n")
-    monkeypatch.setattr(series, "KERNEL", tmp_path / "kernel")
+    monkeypatch.setattr(steps, "KERNEL", tmp_path / "kernel")
     return folder / "message"
 
 
@@ -38,7 +38,7 @@ def _body(template: Path, text: str, *results: str) -> str:
     return messages.filled(results)["01-one"].removeprefix("one: Do it\n\n").removesuffix("\n")
 
 
-@pytest.mark.parametrize("name", [*_NAMES, series.COVER])
+@pytest.mark.parametrize("name", [*_NAMES, steps.COVER])
 def test_a_text_has_a_subject_and_a_body_and_short_lines(name: str) -> None:
     subject, blank, *body = messages.filled(())[name].split("\n")
     assert re.fullmatch(r"\S+: [A-Z].*[^.]", subject)
@@ -67,7 +67,7 @@ def test_every_figure_is_of_the_results_that_are_given(tmp_path: Path) -> None:
     assert messages.filled(()) == kept
     decimal = re.compile(r"(?<![\d.])\d+\.\d+(?![\d.])")
     measured = {name for name in kept if decimal.search(kept[name])}
-    assert measured >= {"06-zone-device-heads", "09-copy-highpages", "14-deferred", series.COVER}
+    assert measured >= {"06-zone-device-heads", "09-copy-highpages", "14-deferred", steps.COVER}
     for name in measured:
         was, now = decimal.findall(kept[name]), decimal.findall(moved[name])
         assert len(was) == len(now)

@@ -14,12 +14,12 @@ import fake_tree
 import pytest
 from kernel_lines import LINES
 
-from pagemint import build, messages, series, source
+from pagemint import build, messages, series, source, steps
 from pagemint.errors import Failure
 
 _NAME, _EMAIL = "Ada Tester", "ada@example.org"
 _BRANCH = f"pagemint-{fake_tree.LINE}"
-_STEPS = series.steps(fake_tree.LINE)
+_STEPS = steps.of(fake_tree.LINE)
 _TEXTS = messages.filled(())
 _NEW = {path for step in _STEPS for path in step.files}
 
@@ -95,26 +95,26 @@ def _pagemint(*argv: str | Path, **environment: str) -> subprocess.CompletedProc
 
 def test_each_new_file_belongs_to_exactly_one_step() -> None:
     there = {
-        str(path.relative_to(series.KERNEL))
-        for path in series.KERNEL.rglob("*")
-        if path.is_file() and "series" not in path.relative_to(series.KERNEL).parts
+        str(path.relative_to(steps.KERNEL))
+        for path in steps.KERNEL.rglob("*")
+        if path.is_file() and "series" not in path.relative_to(steps.KERNEL).parts
     }
     assert Counter(path for step in _STEPS for path in step.files) == Counter(there)
 
 
-@pytest.mark.parametrize("line", series.lines())
+@pytest.mark.parametrize("line", steps.lines())
 def test_each_line_has_edits_for_each_step(line: str) -> None:
-    assert [step.name for step in series.steps(line) if step.diff.exists()] == (
+    assert [step.name for step in steps.of(line) if step.diff.exists()] == (
         [step.name for step in _STEPS]
     )
 
 
 @pytest.mark.parametrize(
     "step",
-    [step for line in series.lines() for step in series.steps(line)],
+    [step for line in steps.lines() for step in steps.of(line)],
     ids=lambda step: f"{step.name}:{step.diff.stem}",
 )
-def test_a_diff_edits_existing_files_only(step: series.Step) -> None:
+def test_a_diff_edits_existing_files_only(step: steps.Step) -> None:
     text = step.diff.read_text()
     files = fake_tree.edited(text)
     assert files
@@ -130,10 +130,10 @@ def test_the_nearest_line_is_the_fewest_releases_away(
     (tmp_path / "series/01-one").mkdir(parents=True)
     for line in ("7.3", "6.12", "6.9"):
         (tmp_path / f"series/01-one/{line}.diff").touch()
-    monkeypatch.setattr(series, "KERNEL", tmp_path)
-    assert series.lines() == ["6.9", "6.12", "7.3"]
+    monkeypatch.setattr(steps, "KERNEL", tmp_path)
+    assert steps.lines() == ["6.9", "6.12", "7.3"]
     lines = ["6.1", "6.9", "6.10", "6.11", "6.17", "6.18", "7.1", "7.3", "7.10"]
-    assert [series.nearest_line(line) for line in lines] == (
+    assert [steps.nearest_line(line) for line in lines] == (
         ["6.9", "6.9", "6.9", "6.12", "6.12", "7.3", "7.3", "7.3", "7.3"]
     )
 
@@ -152,14 +152,17 @@ def test_a_tree_of_another_version_takes_edits_and_configuration_of_the_nearest_
     found = source.from_tree(newer)
     assert found.line == "7.4"
     assert [tree.line for tree in build.trees(found)] == [fake_tree.LINE] * 2
-    assert series.commit(newer) == _BRANCH
+    assert series.commit(newer, _TEXTS) == _BRANCH
 
 
 def test_a_tree_of_another_version_is_refused_if_an_edit_does_not_apply(newer: Path) -> None:
     line = fake_tree.needed()[-1]
     fake_tree.spoil(newer, line)
     before = _state(newer)
-    for take in (series.commit, lambda tree: build.trees(source.from_tree(tree))):
+    for take in (
+        lambda tree: series.commit(tree, _TEXTS),
+        lambda tree: build.trees(source.from_tree(tree)),
+    ):
         with pytest.raises(Failure, match=f"^step {line.step} does not apply to {line.path}: it"):
             take(newer)
         assert _state(newer) == before
@@ -170,7 +173,7 @@ def test_a_tree_of_another_version_is_refused_if_an_edit_does_not_apply(newer: P
 
 def test_the_branch_has_one_commit_a_step_in_order(checkout: Path) -> None:
     main = _git(checkout, "rev-parse", "main").strip()
-    assert series.commit(checkout) == _BRANCH
+    assert series.commit(checkout, _TEXTS) == _BRANCH
     commits = _commits(checkout, main)
     assert len(commits) == len(_STEPS)
     for commit, step in zip(commits, _STEPS, strict=True):
@@ -188,15 +191,15 @@ def test_the_branch_has_one_commit_a_step_in_order(checkout: Path) -> None:
 
 
 def test_the_branch_is_checked_out_with_the_new_files_as_they_are(checkout: Path) -> None:
-    series.commit(checkout)
+    series.commit(checkout, _TEXTS)
     assert _git(checkout, "symbolic-ref", "HEAD").strip() == f"refs/heads/{_BRANCH}"
     assert _git(checkout, "status", "--porcelain") == ""
     for path in _NEW:
-        assert (checkout / path).read_bytes() == (series.KERNEL / path).read_bytes(), path
+        assert (checkout / path).read_bytes() == (steps.KERNEL / path).read_bytes(), path
 
 
 def test_each_commit_holds_what_its_diff_says(checkout: Path) -> None:
-    commits = ["main", *_commits(checkout, "main", series.commit(checkout))]
+    commits = ["main", *_commits(checkout, "main", series.commit(checkout, _TEXTS))]
     for before, after, step in zip(commits, commits[1:], _STEPS, strict=False):
         made = _git(checkout, "diff", "--diff-filter=M", before, after)
         written = step.diff.read_text()
@@ -211,23 +214,23 @@ def test_each_commit_holds_what_its_diff_says(checkout: Path) -> None:
 def test_the_cover_letter_is_where_git_and_b4_look_for_it(checkout: Path) -> None:
     # What an earlier branch of that name may have left.
     _git(checkout, "config", f"branch.{_BRANCH}.description", "old")
-    series.commit(checkout)
+    series.commit(checkout, _TEXTS)
     settings = [f"branch.{_BRANCH}.{key}" for key in ("description", "b4-prep-cover-strategy")]
     cover, strategy = (_git(checkout, "config", "--get-all", one) for one in settings)
-    assert cover == _TEXTS[series.COVER] + "\n"
+    assert cover == _TEXTS[steps.COVER] + "\n"
     assert strategy == "branch-description\n"
 
 
 def test_untracked_files_stay(checkout: Path) -> None:
     (checkout / "notes").write_text("mine")
-    series.commit(checkout)
+    series.commit(checkout, _TEXTS)
     assert (checkout / "notes").read_text() == "mine"
     assert _git(checkout, "status", "--porcelain") == "?? notes\n"
 
 
 def test_a_plain_directory_becomes_a_checkout(plain: Path) -> None:
     before = _state(plain)
-    assert series.commit(plain) == _BRANCH
+    assert series.commit(plain, _TEXTS) == _BRANCH
     assert _git(plain, "rev-list", "--count", "base").strip() == "1"
     assert len(_commits(plain, "base")) == len(_STEPS)
     assert _git(plain, "status", "--porcelain") == ""
@@ -240,7 +243,7 @@ def test_a_plain_directory_inside_a_checkout_becomes_one_of_its_own(
     tmp_path: Path, plain: Path
 ) -> None:
     _git(tmp_path, "init", "-q", "-b", "outer")
-    series.commit(plain)
+    series.commit(plain, _TEXTS)
     assert _git(plain, "rev-parse", "--show-toplevel").strip() == str(plain)
     assert _git(tmp_path, "for-each-ref") == ""
 
@@ -248,7 +251,7 @@ def test_a_plain_directory_inside_a_checkout_becomes_one_of_its_own(
 def test_settings_for_commits_do_not_matter(plain: Path, git_home: Path) -> None:
     with (git_home / "gitconfig").open("a") as file:
         file.write("[commit]\n\tgpgSign = true\n[gpg]\n\tprogram = false\n")
-    series.commit(plain)
+    series.commit(plain, _TEXTS)
     assert len(_commits(plain, "base")) == len(_STEPS)
 
 
@@ -263,7 +266,7 @@ def test_uncommitted_changes_are_refused_and_kept(checkout: Path, how: str) -> N
         _git(checkout, "add", "mm/Makefile")
     before = _state(checkout)
     with pytest.raises(Failure, match="has uncommitted changes; commit or stash them first"):
-        series.commit(checkout)
+        series.commit(checkout, _TEXTS)
     assert _state(checkout) == before
 
 
@@ -271,15 +274,15 @@ def test_an_existing_branch_is_refused_and_kept(checkout: Path) -> None:
     _git(checkout, "branch", _BRANCH, "main^")
     before = _state(checkout)
     with pytest.raises(Failure, match=f"has a branch {_BRANCH} already"):
-        series.commit(checkout)
+        series.commit(checkout, _TEXTS)
     assert _state(checkout) == before
 
 
 def test_a_second_run_is_refused(checkout: Path) -> None:
-    series.commit(checkout)
+    series.commit(checkout, _TEXTS)
     before = _state(checkout)
     with pytest.raises(Failure, match=f"has a branch {_BRANCH} already"):
-        series.commit(checkout)
+        series.commit(checkout, _TEXTS)
     assert _state(checkout) == before
 
 
@@ -294,7 +297,7 @@ def test_an_edit_that_does_not_apply_is_named(tmp_path: Path, line: fake_tree.Ne
     fake_tree.spoil(tree, line)
     before = _state(tree)
     with pytest.raises(Failure, match=f"^step {line.step} does not apply to {line.path}: it dif"):
-        series.commit(tree)
+        series.commit(tree, _TEXTS)
     assert not (tree / ".git").exists()
     assert _state(tree) == before
 
@@ -304,7 +307,7 @@ def test_edits_that_do_not_apply_leave_a_checkout_as_it_was(checkout: Path) -> N
     _git(checkout, "commit", "-q", "-a", "-m", "spoilt")
     before = _state(checkout)
     with pytest.raises(Failure, match="does not apply"):
-        series.commit(checkout)
+        series.commit(checkout, _TEXTS)
     assert _state(checkout) == before
 
 
@@ -313,7 +316,7 @@ def test_a_file_that_is_gone_is_named(plain: Path) -> None:
     (plain / edited).unlink()
     before = _state(plain)
     with pytest.raises(Failure, match=f"^step {_STEPS[0].name} .* {edited}: it is not there"):
-        series.commit(plain)
+        series.commit(plain, _TEXTS)
     assert _state(plain) == before
 
 
@@ -324,7 +327,7 @@ def test_a_new_file_that_is_there_already_is_named(plain: Path, path: str) -> No
     before = _state(plain)
     (step,) = [step.name for step in _STEPS if path in step.files]
     with pytest.raises(Failure, match=f"^step {step} .* {path}: it is there already"):
-        series.commit(plain)
+        series.commit(plain, _TEXTS)
     assert _state(plain) == before
 
 
@@ -332,14 +335,14 @@ def test_a_checkout_that_fails_takes_the_branch_back(checkout: Path) -> None:
     (checkout / ".git/index.lock").touch()
     before = [_git(checkout, "for-each-ref"), _git(checkout, "config", "--list", "--local")]
     with pytest.raises(Failure, match="git checkout"):
-        series.commit(checkout)
+        series.commit(checkout, _TEXTS)
     after = [_git(checkout, "for-each-ref"), _git(checkout, "config", "--list", "--local")]
     assert after == before
 
 
 def test_a_directory_that_is_no_kernel_tree_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Failure, match="is no Linux source tree"):
-        series.commit(tmp_path)
+        series.commit(tmp_path, _TEXTS)
     assert not (tmp_path / ".git").exists()
 
 
@@ -370,7 +373,7 @@ def test_an_unknown_line_is_one_line(plain: Path, line: str) -> None:
     assert (ended.returncode, ended.stdout) == (1, "")
     assert ended.stderr == (
         f"pagemint: the series has no edits for Linux {line!r}; "
-        f"choose one of: {', '.join(series.lines())}\n"
+        f"choose one of: {', '.join(steps.lines())}\n"
     )
     assert _state(plain) == before
 
@@ -425,7 +428,7 @@ def test_an_interruption_leaves_no_half_made_branch(
     else:
         assert (tree / ".git").exists() == (kind == "checkout")
         assert _state(tree) == before
-        series.commit(tree)
+        series.commit(tree, _TEXTS)
 
 
 # Mails.
@@ -442,7 +445,7 @@ def awkward_settings(git_home: Path) -> None:
 @pytest.mark.usefixtures("awkward_settings")
 def test_mails_make_the_same_tree_as_the_branch(checkout: Path, tmp_path: Path) -> None:
     found = source.from_tree(checkout)
-    mails = series.mails(found, tmp_path / "mails")
+    mails = series.mails(found, tmp_path / "mails", _TEXTS)
     assert sorted((tmp_path / "mails").iterdir()) == mails
     for mail, step in zip(mails[1:], _STEPS, strict=True):
         text = mail.read_text()
@@ -454,7 +457,7 @@ def test_mails_make_the_same_tree_as_the_branch(checkout: Path, tmp_path: Path) 
     _git(checkout, "checkout", "-q", "-b", "by-mail")
     _git(checkout, "am", "-q", "--empty=drop", *map(str, mails))
     _git(checkout, "checkout", "-q", "main")
-    series.commit(checkout)
+    series.commit(checkout, _TEXTS)
     one, other = _commits(checkout, "main", "by-mail"), _commits(checkout, "main")
     for a, b in zip(one, other, strict=True):
         assert _git(checkout, "diff", a, b) == ""
@@ -465,8 +468,8 @@ def test_mails_make_the_same_tree_as_the_branch(checkout: Path, tmp_path: Path) 
 
 @pytest.mark.usefixtures("awkward_settings")
 def test_the_first_mail_is_the_cover_letter(plain: Path, tmp_path: Path) -> None:
-    cover = series.mails(source.from_tree(plain), tmp_path / "mails")[0].read_text()
-    subject, body = _TEXTS[series.COVER].split("\n\n", 1)
+    cover = series.mails(source.from_tree(plain), tmp_path / "mails", _TEXTS)[0].read_text()
+    subject, body = _TEXTS[steps.COVER].split("\n\n", 1)
     count = len(_STEPS)
     assert f"Subject: [PATCH 00/{count}] {subject}\n" in cover.replace("\n ", " ")
     assert f"\n\n{body}\n{_NAME} ({count}):\n" in cover
@@ -478,9 +481,9 @@ def test_the_first_mail_is_the_cover_letter(plain: Path, tmp_path: Path) -> None
 @pytest.mark.parametrize("how", ["mails", "branch"])
 def test_git_would_send_them(checkout: Path, tmp_path: Path, how: str) -> None:
     if how == "mails":
-        what = list(map(str, series.mails(source.from_tree(checkout), tmp_path / "mails")))
+        what = list(map(str, series.mails(source.from_tree(checkout), tmp_path / "mails", _TEXTS)))
     else:
-        series.commit(checkout)
+        series.commit(checkout, _TEXTS)
         what = ["--cover-letter", "--cover-from-description=subject", "main"]
     argv = ("send-email", "--dry-run", "--confirm=never", "--to=list@example.org")
     said = _git(checkout, *argv, *what)
@@ -514,7 +517,7 @@ def test_the_results_that_are_given_are_in_the_commits(plain: Path, tmp_path: Pa
     other = kept.read_text().replace(f'"cpu": "{cpu}"', '"cpu": "Other CPU"')
     (tmp_path / "other.json").write_text(other)
     texts = messages.filled([str(kept)])
-    texts.pop(series.COVER)
+    texts.pop(steps.COVER)
     ended = _pagemint("series", "--tree", plain, "--results", tmp_path / "other.json")
     assert ended.returncode == 0, ended.stderr
     log = _git(plain, "log", "--format=%B", f"base..{_BRANCH}")
@@ -523,7 +526,7 @@ def test_the_results_that_are_given_are_in_the_commits(plain: Path, tmp_path: Pa
 
 def test_mails_into_an_empty_directory_are_listed(plain: Path, tmp_path: Path) -> None:
     (tmp_path / "mails").mkdir()
-    mails = series.mails(source.from_tree(plain), tmp_path / "mails")
+    mails = series.mails(source.from_tree(plain), tmp_path / "mails", _TEXTS)
     assert [mail.name[:5] for mail in mails] == [f"{n:04}-" for n in range(len(_STEPS) + 1)]
     assert not (plain / ".git").exists()
 
@@ -532,7 +535,7 @@ def test_mails_into_a_directory_with_files_are_refused(plain: Path, tmp_path: Pa
     (tmp_path / "mails").mkdir()
     (tmp_path / "mails/mine").write_text("mine")
     with pytest.raises(Failure, match="is not an empty directory"):
-        series.mails(source.from_tree(plain), tmp_path / "mails")
+        series.mails(source.from_tree(plain), tmp_path / "mails", _TEXTS)
     assert [path.name for path in (tmp_path / "mails").iterdir()] == ["mine"]
 
 
@@ -541,14 +544,14 @@ def test_mails_into_a_file_are_refused(plain: Path, tmp_path: Path, inside: bool
     (tmp_path / "file").write_text("mine")
     output = tmp_path / "file/mails" if inside else tmp_path / "file"
     with pytest.raises(Failure, match=f"{output} is not an empty directory|cannot write {output}"):
-        series.mails(source.from_tree(plain), output)
+        series.mails(source.from_tree(plain), output, _TEXTS)
     assert (tmp_path / "file").read_text() == "mine"
 
 
 def test_mails_for_a_tree_that_differs_are_not_written(plain: Path, tmp_path: Path) -> None:
     fake_tree.spoil(plain, fake_tree.needed()[-1])
     with pytest.raises(Failure, match="does not apply"):
-        series.mails(source.from_tree(plain), tmp_path / "mails")
+        series.mails(source.from_tree(plain), tmp_path / "mails", _TEXTS)
     assert not (tmp_path / "mails").exists()
 
 
@@ -559,9 +562,9 @@ def test_patching_does_not_write_into_shared_files(plain: Path, tmp_path: Path) 
     before = _state(plain)
     copy = tmp_path / "copy"
     shutil.copytree(plain, copy, copy_function=os.link)
-    series.patch(copy, fake_tree.LINE)
+    steps.patch(copy, fake_tree.LINE)
     assert _state(plain) == before
-    series.commit(plain)
+    series.commit(plain, _TEXTS)
     want = {path: data for path, data in _state(plain).items() if not path.startswith(".git")}
     assert _state(copy) == want
 
@@ -570,7 +573,7 @@ def test_patching_changes_nothing_if_an_edit_does_not_apply(plain: Path) -> None
     fake_tree.spoil(plain, fake_tree.needed()[-1])
     before = _state(plain)
     with pytest.raises(Failure, match="does not apply"):
-        series.patch(plain, fake_tree.LINE)
+        steps.patch(plain, fake_tree.LINE)
     assert _state(plain) == before
 
 
@@ -580,7 +583,7 @@ def test_patching_changes_nothing_if_an_edit_does_not_apply(plain: Path) -> None
         ("mm/memmap_template.c", True),
         (f"series/{_STEPS[0].name}/{fake_tree.LINE}.diff", True),
         (f"series/{_STEPS[0].name}/files", True),
-        (f"series/{_STEPS[0].name}/{series.lines()[0]}.diff", False),
+        (f"series/{_STEPS[0].name}/{steps.lines()[0]}.diff", False),
         (f"series/{_STEPS[0].name}/message", False),
         ("mm/of_no_step.c", False),
     ],
@@ -588,8 +591,8 @@ def test_patching_changes_nothing_if_an_edit_does_not_apply(plain: Path) -> None
 def test_a_patched_tree_is_made_anew_only_for_what_lands_in_it(
     plain: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, lands: bool
 ) -> None:
-    shutil.copytree(series.KERNEL, tmp_path / "kernel")
-    monkeypatch.setattr(series, "KERNEL", tmp_path / "kernel")
+    shutil.copytree(steps.KERNEL, tmp_path / "kernel")
+    monkeypatch.setattr(steps, "KERNEL", tmp_path / "kernel")
     (tmp_path / "kernel/mm/more.c").write_text("")
     found = source.from_tree(plain)
     before = build.trees(found)[1]

@@ -18,9 +18,9 @@ import fake_tree
 import pytest
 from kernel_lines import WHOLE
 
-from pagemint import build, series, source, stock
+from pagemint import build, messages, series, source, steps, stock
 
-_STEPS = series.steps(WHOLE[-1])
+_STEPS = steps.of(WHOLE[-1])
 _NAMES = [step.name for step in _STEPS]
 _LONG = bool(os.environ.get("PAGEMINT_LONG"))
 # What is built: a minute each, so but the whole series unless in the long run.
@@ -131,7 +131,7 @@ def mails(
         for role in ("AUTHOR", "COMMITTER"):
             patch.setenv(f"GIT_{role}_NAME", "Ada Tester")
             patch.setenv(f"GIT_{role}_EMAIL", "ada@example.org")
-        yield dict(zip(_NAMES, series.mails(found, output)[1:], strict=True))
+        yield dict(zip(_NAMES, series.mails(found, output, messages.filled(()))[1:], strict=True))
 
 
 def _build_all(found: source.Source, config: _Config, work: Path) -> _Made:
@@ -146,7 +146,7 @@ def _build_all(found: source.Source, config: _Config, work: Path) -> _Made:
     text = found.config.read_text() + _OPTIONS + (config.options or "")
     _build(made, "base", tree, built, text, made.base)
     objects = list(made.base)
-    for change in series.plan(found.tree, found.line):
+    for change in steps.plan(found.tree, found.line):
         name = change.step.name
         if made.failures:
             made.failures[name] = "an earlier one does not build"
@@ -226,14 +226,14 @@ def test_the_unpatched_tree_builds(made: _Made) -> None:
 
 
 @pytest.mark.parametrize("step", _BUILT, ids=lambda step: step.name)
-def test_a_step_builds_with_its_new_objects(made: _Made, step: series.Step) -> None:
+def test_a_step_builds_with_its_new_objects(made: _Made, step: steps.Step) -> None:
     assert made.failures.get(step.name) is None
     new = {f"{path[:-2]}.o" for path in step.files if path.endswith(".c")}
     assert made.built[step.name] >= set(made.config.wanted({*new, "mm/mm_init.o"}))
 
 
 @pytest.mark.parametrize("step", _BUILT, ids=lambda step: step.name)
-def test_a_step_adds_no_message_of_gcc_or_sparse(made: _Made, step: series.Step) -> None:
+def test_a_step_adds_no_message_of_gcc_or_sparse(made: _Made, step: steps.Step) -> None:
     assert made.messages[step.name] - made.messages["base"] == set()
 
 

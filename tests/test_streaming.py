@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from kernel_lines import LINES
 
-from pagemint import build, native, series, source
+from pagemint import build, native, source, steps
 
 CHECKS = 436_000  # of sizes, alignments and counts
 
@@ -88,7 +88,7 @@ def test_kernel_code_matches_byte_loops(host: native.Host) -> None:
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_sanitised_code_matches_byte_loops(backend: str, tmp_path: Path) -> None:
-    done = sanitised(backend, series.KERNEL, tmp_path)
+    done = sanitised(backend, steps.KERNEL, tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert int(done.stdout) > CHECKS
 
@@ -117,7 +117,7 @@ def test_a_seeded_fault_is_caught(
     for folder in (arch, "include/asm-generic", "include/linux"):
         header = tmp_path / folder / "memcpy_streaming.h"
         header.parent.mkdir(parents=True)
-        text = (series.KERNEL / folder / header.name).read_text()
+        text = (steps.KERNEL / folder / header.name).read_text()
         if folder == file:
             assert old in text
             text = text.replace(old, new)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from kernel_lines import WHOLE
 
-from pagemint import binds, build, cli, series, vm, vmboot, vmfolio, vmguest, vmkernel
+from pagemint import binds, build, cli, steps, vm, vmboot, vmfolio, vmguest, vmkernel
 from pagemint.errors import Failure
 from pagemint.measure import MODES
 from pagemint.vmkernel import Kernel
@@ -241,7 +241,7 @@ def check_memory_maps(scenario: str, guests: dict[str, tuple[list[vmguest.Record
 @pytest.fixture(scope="module", params=WHOLE)
 def guests(request: pytest.FixtureRequest) -> dict[str, tuple[list[vmguest.Record], str]]:
     """What guests with the two kernels recorded, and their consoles."""
-    base, patched = build.trees(series.source_for(request.param, None))
+    base, patched = build.trees(steps.source_for(request.param, None))
     kernels = vmkernel.kernel(base, ("vm",)), vmkernel.kernel(patched, ("vm", "kunit"))
     # With three CPUs a node has two, and a suite has threads.
     guest = vmguest.Guest("tcg", DEVICE, 600, Path(), cpus=3)

@@ -9,7 +9,7 @@ import pytest
 from kernel_lines import WHOLE
 from test_vm import DEVICE, SUITES, check_memory_maps
 
-from pagemint import build, series, vm, vmguest, vmkernel
+from pagemint import build, steps, vm, vmguest, vmkernel
 from pagemint.vmguest import Record
 
 pytestmark = pytest.mark.skipif(
@@ -24,7 +24,7 @@ def guests(request: pytest.FixtureRequest) -> dict[str, tuple[list[Record], str]
     """What guests with the two kernels recorded, and their consoles."""
     lab = vm.LABS["arm64"]
     base, patched = (
-        replace(tree, arch=lab.arch) for tree in build.trees(series.source_for(request.param, None))
+        replace(tree, arch=lab.arch) for tree in build.trees(steps.source_for(request.param, None))
     )
     kernels = (
         vmkernel.kernel(base, lab.fragments),

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from pagemint import build, cache, series, vm, vmguest, vmkernel
+from pagemint import build, cache, steps, vm, vmguest, vmkernel
 from pagemint.measure import MODES
 from pagemint.run import run as run_program
 from pagemint.vmkernel import Kernel
@@ -37,21 +37,21 @@ Runner = Callable[..., Records]
 @pytest.fixture(scope="module")
 def debug() -> dict[str, Kernel]:
     """Both kernels with DEBUG_VM, lockdep, kmemleak and page_owner, where the engine runs."""
-    trees = build.trees(series.source_for("7.3", None))
+    trees = build.trees(steps.source_for("7.3", None))
     return {tree.variant: vmkernel.kernel(tree, (*vm.FRAGMENTS, "debug")) for tree in trees}
 
 
 @pytest.fixture(scope="module")
 def kasan() -> Kernel:
     """The patched kernel with KASAN, where the engine is off."""
-    _, patched = build.trees(series.source_for("7.3", None))
+    _, patched = build.trees(steps.source_for("7.3", None))
     return vmkernel.kernel(patched, (*vm.FRAGMENTS, "kasan"))
 
 
 @pytest.fixture(scope="module")
 def run() -> Runner:
     """Return what runs scenarios in an emulated guest."""
-    base, _ = build.trees(series.source_for("7.3", None))
+    base, _ = build.trees(steps.source_for("7.3", None))
     guest = vmguest.Guest("tcg", DEVICE, 3600, vmkernel.selftests(base))
 
     def start(kernel: Kernel, scenarios: str, rebinds: int = 2) -> Records:
@@ -135,7 +135,7 @@ def test_kasan_has_the_engine_off(run: Runner, kasan: Kernel, debug: dict[str, K
 @pytest.fixture(scope="module")
 def kunit() -> list[str | Path]:
     """The kernel's own kunit.py, told to run the kernel that it built."""
-    _, patched = build.trees(series.source_for("7.3", None))
+    _, patched = build.trees(steps.source_for("7.3", None))
     suites = vmkernel.GUEST / "config/kunit.config"
     tool: list[str | Path] = [sys.executable, "-B", patched.path / "tools/testing/kunit/kunit.py"]
     options = ["--arch=x86_64", f"--kunitconfig={suites}"]

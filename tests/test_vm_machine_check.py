@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pagemint import build, series, vm, vmguest, vmkernel
+from pagemint import build, steps, vm, vmguest, vmkernel
 from pagemint.measure import PAGE
 from pagemint.vmfolio import FOLIO
 from pagemint.vmkernel import Kernel
@@ -141,7 +141,7 @@ class Poison:
 
 @pytest.fixture(scope="module")
 def kernels() -> dict[str, Kernel]:
-    trees = build.trees(series.source_for("7.3", None))
+    trees = build.trees(steps.source_for("7.3", None))
     return {tree.variant: vmkernel.kernel(tree, vm.FRAGMENTS) for tree in trees}
 
 
