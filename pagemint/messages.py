@@ -13,6 +13,7 @@ from jinja2 import Environment, StrictUndefined
 from pagemint import reader, steps
 from pagemint.errors import Failure
 from pagemint.measure import PAGE
+from pagemint.progress import note
 from pagemint.reader import Result, Row
 from pagemint.sizes import format_size
 
@@ -31,7 +32,7 @@ def filled(files: Sequence[str]) -> dict[str, str]:
     """Return the message of each step by the step's name, and the cover letter as steps.COVER.
 
     The figures of one text are all of one result: the first of the files that has them. The text
-    itself says what machine that is.
+    itself says what machine that is. A result of another state of the series is noted.
 
     Args:
         files: results; none stands for those of RESULTS, newest first.
@@ -49,7 +50,12 @@ def filled(files: Sequence[str]) -> dict[str, str]:
             )
     texts = {one.name: one.message for one in steps.of(steps.lines()[-1])}
     texts[steps.COVER] = (steps.KERNEL / "series" / steps.COVER).read_text()
-    return {name: _fill(name, text, results) for name, text in texts.items()}
+    done = {name: _fill(name, text, results) for name, text in texts.items()}
+    now = {steps.digest(line) for line in steps.lines()}
+    for file, series in {one.file: one.kernel.series for _, one in done.values()}.items():
+        if series not in now:
+            note(f"pagemint: {file} was measured with another state of the series")
+    return {name: text for name, (text, _) in done.items()}
 
 
 class _Figures:
@@ -163,7 +169,8 @@ class _Figures:
         ]
 
 
-def _fill(name: str, text: str, results: Sequence[Result]) -> str:
+def _fill(name: str, text: str, results: Sequence[Result]) -> tuple[str, Result]:
+    """Return a text with its figures, and the result that has them."""
     environment = Environment(undefined=StrictUndefined, keep_trailing_newline=True)
     environment.trim_blocks = environment.lstrip_blocks = True
     template = environment.from_string(text)
@@ -172,7 +179,8 @@ def _fill(name: str, text: str, results: Sequence[Result]) -> str:
         figures = _Figures(one)
         names = [each for each in dir(figures) if not each.startswith("_")]
         try:
-            return _wrapped(template.render({each: getattr(figures, each) for each in names}))
+            filled_in = template.render({each: getattr(figures, each) for each in names})
+            return _wrapped(filled_in), one
         except _MissingError as error:
             missing = str(error)
     tried = ", ".join(one.file for one in results) or "docs/results"

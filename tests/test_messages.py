@@ -147,6 +147,20 @@ def test_no_result_at_all_is_one_line(
         _body(template, "{{ machine() }}")
 
 
+def test_a_result_of_another_state_of_the_series_is_noted(
+    template: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    template.write_text("one: Do it\n")
+    now = _result(tmp_path / "now.json", series=steps.digest("7.3"))
+    then = _result(tmp_path / "then.json", series="then")
+    _body(template, "{{ machine() }}", now, then)
+    assert capfd.readouterr().err == ""
+    _body(template, "{{ machine() }}", then, now)
+    assert capfd.readouterr().err == (
+        f"pagemint: {then} was measured with another state of the series\n"
+    )
+
+
 def test_times_of_an_emulated_guest_are_refused(template: Path, tmp_path: Path) -> None:
     result = _result(tmp_path / "a.json", accel="tcg")
     with pytest.raises(Failure, match="an emulated guest, whose times mean nothing"):
