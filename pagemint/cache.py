@@ -66,7 +66,10 @@ def entry(kind: str, key: str, make: Callable[[Path], None], *, in_place: bool =
 
 @contextmanager
 def locked(path: Path, what: str) -> Iterator[None]:
-    """Hold the lock file beside `path`; says so once, on stderr, if another process has it."""
+    """Hold the lock file beside `path`; says so once, on stderr, if another process has it.
+
+    What run.run() starts meanwhile holds it too: if this process is killed, until that has ended.
+    """
     lock = path.with_name(f"{path.name}.lock")
     try:
         lock.parent.mkdir(parents=True, exist_ok=True)
@@ -77,6 +80,7 @@ def locked(path: Path, what: str) -> Iterator[None]:
             "set XDG_CACHE_HOME to a directory of yours",
         ) from error
     with file:
+        os.set_inheritable(file.fileno(), True)
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

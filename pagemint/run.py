@@ -112,6 +112,7 @@ def _start(
             text=True,
             errors="replace",
             start_new_session=True,
+            close_fds=False,  # see cache.locked()
         )
     except (FileNotFoundError, PermissionError) as error:
         raise _missing(str(argv[0]), what) from error
