@@ -21,7 +21,13 @@ pytestmark = pytest.mark.skipif(
 
 _RISCV = Arch("riscv64-linux-gnu-", "", ("ARCH=riscv", "CROSS_COMPILE=riscv64-linux-gnu-"))
 _I386 = Arch("", "", ("ARCH=i386",))
-_TOUCHED = ("mm/mm_init.o", "mm/page_alloc.o", "mm/util.o", "lib/tests/memcpy_streaming_kunit.o")
+_TOUCHED = (
+    "mm/mm_init.o",
+    "mm/page_alloc.o",
+    "mm/util.o",
+    "mm/tests/copy_highpages_kunit.o",
+    "lib/tests/memcpy_streaming_kunit.o",
+)
 _HOTPLUG = ("mm/memory_hotplug.o",)
 _ENGINE = (
     "mm/memmap_race.o",
@@ -35,6 +41,7 @@ _ALWAYS = (
     "CONFIG_WERROR=y",
     "CONFIG_RUNTIME_TESTING_MENU=y",
     "CONFIG_KUNIT=y",
+    "CONFIG_COPY_HIGHPAGES_KUNIT_TEST=y",
     "CONFIG_MEMCPY_STREAMING_KUNIT_TEST=y",
 )
 _WITH_HOTPLUG = (

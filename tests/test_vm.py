@@ -225,7 +225,13 @@ def test_missing_programs_are_named(
 
 
 SCENARIOS = ("fsdax", "devdax", "devdax-mem", "private")
-SUITES = ("memcpy_flushcache", "memcpy_streaming", "memmap_template", "memmap_threads")
+SUITES = (
+    "copy_highpages",
+    "memcpy_flushcache",
+    "memcpy_streaming",
+    "memmap_template",
+    "memmap_threads",
+)
 DEVICE = 1 << 28
 
 
