@@ -54,7 +54,7 @@ def filled(files: Sequence[str]) -> dict[str, str]:
     now = {steps.digest(line) for line in steps.lines()}
     for file, series in {one.file: one.kernel.series for _, one in done.values()}.items():
         if series not in now:
-            note(f"pagemint: {file} was measured with another state of the series")
+            note(f"{file} was measured with another state of the series")
     return {name: text for name, (text, _) in done.items()}
 
 

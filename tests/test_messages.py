@@ -156,9 +156,7 @@ def test_a_result_of_another_state_of_the_series_is_noted(
     _body(template, "{{ machine() }}", now, then)
     assert capfd.readouterr().err == ""
     _body(template, "{{ machine() }}", then, now)
-    assert capfd.readouterr().err == (
-        f"pagemint: {then} was measured with another state of the series\n"
-    )
+    assert capfd.readouterr().err == (f"{then} was measured with another state of the series\n")
 
 
 def test_times_of_an_emulated_guest_are_refused(template: Path, tmp_path: Path) -> None:

@@ -361,7 +361,7 @@ def test_no_identity_is_one_line(plain: Path, tmp_path: Path, target: str) -> No
         GIT_CONFIG_VALUE_0="true",
     )
     assert ended.stderr.endswith("set user.name and user.email with git config\n")
-    assert (ended.returncode, ended.stderr.count("\n")) == (1, 1)
+    assert (ended.returncode, ended.stderr.count("pagemint: ")) == (1, 1)
     assert _state(plain) == before
     assert not (tmp_path / "mails").exists()
 

@@ -239,7 +239,10 @@ static void memmap_template_write_timed(struct memmap_template *t,
 		if (t->chunk_left)
 			break;
 
-		/* Streamed stores are not done before they are drained. */
+		/*
+		 * On x86 streamed stores are not done before they are drained.
+		 * Elsewhere the last few of a chunk may count for the next.
+		 */
 		if (t->mode == MEMMAP_INIT_FILL)
 			memmap_template_drain(t);
 		memmap_race_lap(&t->race, ktime_get() - t->chunk_start);

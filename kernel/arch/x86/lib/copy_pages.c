@@ -3,13 +3,13 @@
  * Copies of runs of pages.
  *
  * copy_page() has for each CPU what suits a page. Over a run, something else
- * can be faster: Zen 3 copies 2 MiB that are not in its cache a fifth faster
- * with a loop than with the string instruction, and what is in the cache more
- * slowly. Neither the model of the CPU nor the length tells. So the first pages
- * of a run are copied in both ways, and the rest in the faster one.
+ * can be faster: Zen 3 copies 2 MiB that are not in its cache faster with a
+ * loop than with the string instruction, and what is in the cache more slowly.
+ * Neither the model of the CPU nor the length tells. So the first pages of a
+ * run are copied in both ways, and the rest in the faster one.
  *
  * The loop moves 16 bytes at a time, which takes an FPU section. With 8, it is
- * 2 to 5% slower there.
+ * slower there.
  */
 #include <linux/cpufeature.h>
 #include <linux/instrumented.h>
