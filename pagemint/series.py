@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from pagemint import cache, messages, source, steps
+from pagemint import cache, source, steps
 from pagemint.errors import Failure
 from pagemint.progress import note, step
 from pagemint.run import interruption_put_off, run
@@ -116,6 +116,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Run `pagemint series`."""
+    # Who asks for the arguments alone, of all commands, is spared Jinja2.
+    from pagemint import messages
+
     known = steps.lines()
     if args.kernel is not None and args.kernel not in known:
         raise Failure(

@@ -476,12 +476,7 @@ def test_a_report_that_cannot_be_written_is_one_line(
 
 
 def test_nothing_that_draws_is_loaded_before_a_measurement() -> None:
-    program = (
-        "import sys\n"
-        "from pagemint import cli\n"
-        "cli.parser(['bench', 'vm', 'host'])\n"
-        "print(*sys.modules)"
-    )
+    program = "import sys; from pagemint import bench, vm, cli; cli.parser(); print(*sys.modules)"
     loaded = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     ).stdout.split()
