@@ -7,7 +7,7 @@ from typing import Any
 from devices import run
 
 PARAMETER = Path("/sys/module/kernel/parameters/memmap_init")
-SERIES = ("slow", "template", "streaming", "fill", "auto")
+SERIES = ("slow", "cached", "published", "streaming")
 FILLER = Path("/sys/module/pagemint/parameters")
 # Filling, switched off, and not loaded, as in the beginning.
 STOCK = ("module", "module-off", "base")
@@ -20,8 +20,8 @@ class Modes:
     """What memory maps can be brought up by.
 
     Attributes:
-        names: of the modes; a kernel without the series has none to choose. The last one is that
-            of a kernel as it boots.
+        names: the modes; a kernel without the series has none to choose. The last one is the
+            default on x86-64.
     """
 
     def __init__(self, filler: str) -> None:

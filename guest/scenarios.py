@@ -162,36 +162,26 @@ def trace_gate(modes: Modes) -> Iterator[Record]:
         yield {"mode": mode, "events": seen, "pages": last_init()[1]}
 
 
-def messages(modes: Modes) -> Iterator[Record]:
-    """Return what memmap_init_zone_device() says of itself in each mode."""
-    device = Namespace("pfn", "pmem")
+def helpers_of(device: Device) -> int:
+    """Bind a device; return how many threads of padata have begun to work on its memmap."""
+    (TRACE / "set_ftrace_filter").write_text("padata_mt_helper")
+    (TRACE / "trace").write_text("")
+    (TRACE / "current_tracer").write_text("function")
     device.bind()
-    for mode in modes.names:
-        modes.choose(mode)
-        device.unbind()
-        yield {"mode": mode, "message": bind_told(device)}
-
-
-def bind_told(device: Device) -> str:
-    """Bind a device and return what memmap_init_zone_device() said of it."""
-    control = Path("/proc/dynamic_debug/control")
-    control.write_text("func memmap_init_zone_device +p")
-    device.bind()
-    control.write_text("func memmap_init_zone_device -p")
-    said = [line for line in run("dmesg").splitlines() if "initialised" in line]
-    return said[-1].partition("] ")[2] or said[-1]
+    lines = (TRACE / "trace").read_text().splitlines()
+    (TRACE / "current_tracer").write_text("nop")
+    return sum("padata_mt_helper" in line for line in lines if not line.startswith("#"))
 
 
 def threads(modes: Modes, count: int) -> Iterator[Record]:
-    """Bind `count` times with the memory map shared among threads, after once as mainline does."""
+    """Bind `count` times with the memmap shared among threads, after once with mainline's loop."""
     for kind, where in (("pfn", "ram"), ("dax", "pmem")):
         device = Namespace(kind, where)
         for number in range(count + 1):
-            # A race, which one thread runs, would leave less for others.
-            modes.choose("fill" if number else "slow")
-            message = bind_told(device)
+            modes.choose("streaming" if number else "slow")
+            helpers = helpers_of(device)
             digest = (PROBE / "hash").read_text().strip()
-            yield {"kind": kind, "number": number, "message": message, "hash": digest}
+            yield {"kind": kind, "number": number, "helpers": helpers, "hash": digest}
             device.unbind()
 
 
@@ -239,7 +229,6 @@ def scenario(name: str, args: argparse.Namespace) -> Iterator[Record]:
         "migrate-selftest": lambda: checks.selftest(args.selftests / "migration"),
         "machine-check": lambda: moves.machine_check(args.folio_module),
         "trace": lambda: trace_gate(modes),
-        "messages": lambda: messages(modes),
         "leaks": lambda: leaks(modes, count),
         "threads": lambda: threads(modes, count),
         "host": lambda: host.checks_of(args.headers),

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The fast bring-up of the memory map, for a kernel that is not rebuilt.
+ * Fast initialisation of the memmap of device memory, for stock kernels.
  *
- * Calls of memmap_init_zone_device() come here instead, through ftrace. The
- * kernel's own code initialises the first two pages of each pageblock, and the
- * migratetype with them; where they are alike, and as those of the pageblocks
- * before, the others of the pageblock are filled with their image. So nothing
- * of the layout of struct page is known here. Where they are not, the kernel's
- * own code initialises everything anew.
+ * ftrace redirects calls of memmap_init_zone_device() to this module. The
+ * kernel's own code initialises the first two pages of each pageblock, and sets
+ * its migratetype. If both pages are identical, to each other and to those of
+ * the pageblocks before, the rest of the pageblock is filled with copies of
+ * them. So nothing about the layout of struct page is known here. If they
+ * differ, the kernel's own code initialises everything again.
  *
  * See docs/stock.md.
  */
@@ -17,7 +17,7 @@
 #include <linux/ftrace.h>
 #include <linux/kprobes.h>
 #include <linux/ktime.h>
-#include <linux/memcpy_streaming.h>
+#include <linux/memfill_streaming.h>
 #include <linux/memremap.h>
 #include <linux/mm.h>
 #include <linux/mmzone.h>
@@ -45,7 +45,7 @@
 
 #define FUNCTION "memmap_init_zone_device"
 
-/* Pages of each pageblock that the kernel's own code initialises. */
+/* Pages at the start of each pageblock that the kernel's own code initialises. */
 #define NR_OWN 2
 
 /* The hooked function behind its fentry: a direct call, which IBT permits. */
@@ -93,11 +93,30 @@ MODULE_PARM_DESC(microseconds, "statistics: time in all calls");
 static atomic_t under_way;
 
 /*
- * Initialise order-0 pages. A streaming store is ordered by this CPU's fence
- * alone: there is one at the end of each section, before cond_resched() there
- * or in the original, and one before return. Where the task is preempted in
- * between, the switch takes the runqueue lock, and a locked instruction orders
- * streaming stores on x86.
+ * Have the kernel's own code initialise pages. It starts behind the altmap
+ * wherever it is told to start, so the altmap is hidden from it.
+ *
+ * memory_failure() may read the flags meanwhile, since the pgmap can be found.
+ * It then takes a page of the altmap for one of the device, marks it poisoned,
+ * and finds no process to kill: nobody can have mapped the device yet. That
+ * page holds struct pages, so consuming the poison is fatal in any case.
+ */
+static void init_own(struct zone *zone, unsigned long pfn,
+		     unsigned long nr_pages, struct dev_pagemap *pgmap)
+{
+	const unsigned int flags = pgmap->flags;
+
+	WRITE_ONCE(pgmap->flags, flags & ~PGMAP_ALTMAP_VALID);
+	static_call(original)(zone, pfn, nr_pages, pgmap);
+	WRITE_ONCE(pgmap->flags, flags);
+}
+
+/*
+ * Initialise order-0 pages. Streaming stores are ordered by a fence of the CPU
+ * that made them: there is one at the end of each section, before
+ * cond_resched(), and one before return. If the task is preempted in between,
+ * the context switch orders them: it takes the runqueue lock, and on x86 a
+ * locked instruction orders streaming stores.
  *
  * Return: pages filled, or -1 if pages differ that should be alike.
  */
@@ -114,7 +133,7 @@ static long fill_range(struct zone *zone, unsigned long start_pfn,
 
 		next = min(end_pfn, ALIGN(pfn + 1, pageblock_nr_pages));
 		own = min_t(unsigned long, next - pfn, NR_OWN);
-		static_call(original)(zone, pfn, own, pgmap);
+		init_own(zone, pfn, own, pgmap);
 
 		if (pfn == start_pfn)
 			image = *page;
@@ -125,49 +144,40 @@ static long fill_range(struct zone *zone, unsigned long start_pfn,
 			break;
 		}
 
-		memfill_streaming(page + own, &image, sizeof(image),
+		memfill_streaming(page + own, (u64 *)&image, NULL, sizeof(image),
 				  next - pfn - own);
 		filled += next - pfn - own;
 		if (IS_ALIGNED(next, PAGES_PER_SECTION)) {
-			memcpy_streaming_drain();
+			memfill_streaming_drain();
 			cond_resched();
 		}
 	}
-	memcpy_streaming_drain();
+	memfill_streaming_drain();
 	return filled;
 }
 
-/* Whether a call is one that this module can do. */
+/* Whether this module can do a call. */
 static bool can_fill(struct zone *zone, const struct dev_pagemap *pgmap)
 {
-	/* A filled page raises no event: the trace is to show every page. */
+	/* A filled page raises no event, and a trace must have every page. */
 	if (page_ref_tracepoint_active(page_ref_set))
 		return false;
 	return READ_ONCE(enabled) && zone_idx(zone) == ZONE_DEVICE &&
 	       pgmap && !pgmap->vmemmap_shift;
 }
 
-/* Return: whether all is done; else all is left to do. */
+/* Return: whether all pages are initialised; else none counts as initialised. */
 static bool try_fill(struct zone *zone, unsigned long start_pfn,
 		     unsigned long nr_pages, struct dev_pagemap *pgmap)
 {
 	const unsigned long end_pfn = start_pfn + nr_pages;
 	const struct vmem_altmap *altmap = pgmap_altmap(pgmap);
-	const unsigned int flags = pgmap->flags;
 	long filled;
 
-	/* The pages that hold the memory map are initialised already. */
+	/* The pages that hold the memmap are initialised already. */
 	if (altmap)
 		start_pfn = altmap->base_pfn + altmap->reserve + altmap->free;
-
-	/*
-	 * The original would begin behind the altmap in each call, wherever it
-	 * is told to begin. Nobody else looks at the flags of a dev_pagemap
-	 * that is being brought up.
-	 */
-	pgmap->flags &= ~PGMAP_ALTMAP_VALID;
 	filled = fill_range(zone, start_pfn, end_pfn, pgmap);
-	pgmap->flags = flags;
 
 	if (filled < 0) {
 		atomic64_inc(&stats.mismatches);
@@ -179,7 +189,7 @@ static bool try_fill(struct zone *zone, unsigned long start_pfn,
 	return true;
 }
 
-/* What runs instead of the hooked function. */
+/* Runs instead of the hooked function. */
 static void replacement(struct zone *zone, unsigned long start_pfn,
 			unsigned long nr_pages, struct dev_pagemap *pgmap)
 {
@@ -274,10 +284,10 @@ static void remove_hook(void)
 {
 	/* It only fails where ftrace has given up, and calls nobody. */
 	WARN_ON(unregister_ftrace_function(&hook_ops));
-	/* Who came through the hook is in replacement(), and counted. */
+	/* Every task past the hook is now in replacement() and counted in under_way. */
 	synchronize_rcu_tasks();
 	wait_var_event(&under_way, !atomic_read(&under_way));
-	/* Who is no longer counted has returned from it. */
+	/* A task that is no longer counted may still be about to return from it. */
 	synchronize_rcu_tasks();
 	ftrace_free_filter(&hook_ops);
 }

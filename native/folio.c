@@ -16,10 +16,10 @@ static struct {
 	unsigned long first_pfn, pages;
 } memory;
 
-/* What faults are to report, and how many there were. */
 static struct {
-	unsigned long early;	/* bytes that the next one stops too soon */
-	unsigned long nr;
+	unsigned long early;	/* bytes that a string stops short of the next fault */
+	unsigned long nr;	/* so far */
+	int once;		/* hidden memory can be read after a fault */
 } faults;
 
 static char *memory_at(unsigned long pfn)
@@ -63,21 +63,24 @@ void do_memory(const char *args)
 	printf("ok\n");
 }
 
+static int show_all(void)
+{
+	return mprotect(memory_at(memory.first_pfn), memory.pages * PAGE,
+			PROT_READ | PROT_WRITE);
+}
+
 void do_hide(const char *args)
 {
 	unsigned long pfn, pages;
-	int prot = PROT_NONE;
+	int err;
 
-	if (sscanf(args, "%lu %lu", &pfn, &pages) != 2 || !inside(pfn, pages)) {
+	if (sscanf(args, "%lu %lu %d", &pfn, &pages, &faults.once) != 3 ||
+	    !inside(pfn, pages)) {
 		printf("error usage\n");
 		return;
 	}
-	if (!pages) {
-		pfn = memory.first_pfn;
-		pages = memory.pages;
-		prot = PROT_READ | PROT_WRITE;
-	}
-	printf(mprotect(memory_at(pfn), pages * PAGE, prot) ? "error mprotect\n" : "ok\n");
+	err = pages ? mprotect(memory_at(pfn), pages * PAGE, PROT_NONE) : show_all();
+	printf(err ? "error mprotect\n" : "ok\n");
 }
 
 void do_evict(const char *args)
@@ -111,20 +114,24 @@ static int read_copy(const char *args, char *name, struct native_copy *c)
 
 void do_copy(const char *args)
 {
-	static const char *const functions[] = { "folio_copy", "folio_mc_copy" };
+	static const char *const functions[] = {
+		[NATIVE_FOLIO_COPY] = "folio_copy",
+		[NATIVE_FOLIO_MC_COPY] = "folio_mc_copy",
+		[NATIVE_COPY_USER_LARGE_FOLIO] = "copy_user_large_folio",
+	};
 	const struct variant *v;
 	struct native_copy c;
 	char tree[16], name[24];
 	int64_t start, end;
-	int n, result;
+	int n, by, result;
 
 	if (sscanf(args, "%15s %lu %n", tree, &faults.early, &n) != 2 ||
 	    !(v = find_variant(tree)) || !read_copy(args + n, name, &c) ||
-	    (strcmp(name, functions[0]) && strcmp(name, functions[1]))) {
+	    (by = find_name(functions, 3, name)) < 0) {
 		printf("error usage\n");
 		return;
 	}
-	c.mc = !strcmp(name, functions[1]);
+	c.by = by;
 	faults.nr = 0;
 	poison_log.nr = poison_log.first_pfn = 0;
 	start = host_now();
@@ -148,6 +155,8 @@ int folio_fixup(unsigned long addr, unsigned long *ip, unsigned long *cx)
 		if (!fixup)
 			continue;
 		faults.nr++;
+		if (faults.once)
+			show_all();
 		/* A fast string that stops short of what it could not read. */
 		if (code[0] == 0xf3 && code[1] == 0xa4)
 			*cx += faults.early;

@@ -14,9 +14,6 @@ void native_fragile(int active);
 void native_skew(unsigned long bytes);
 unsigned long native_fixup(const struct native_tables *t, unsigned long ip);
 
-/* Has a return to the task restore what FPU sections have saved; see fpu.c. */
-void native_return(void);
-
 unsigned long page_offset_base = NATIVE_DIRECT;
 
 static int fragile;
@@ -41,29 +38,37 @@ void native_skew(unsigned long bytes)
 	page_offset_base = NATIVE_DIRECT + bytes;
 }
 
-/*
- * Returns what folio_mc_copy() says of the first folio that it cannot copy. Each
- * folio has an entry to the kernel of its own.
- */
+/* Faults at another page of each folio. x86 does not look at the VMA. */
+static int native_copy_user(struct folio *to, struct folio *from, unsigned int order)
+{
+	unsigned long nr = folio_pfn(to) >> order;
+	unsigned long page = (nr * 37 + 11) & ((1UL << order) - 1);
+
+	return copy_user_large_folio(to, from, ((nr << order) + page) * PAGE_SIZE, NULL);
+}
+
+/* Returns the error of the first folio that cannot be copied. */
 int native_copy_folios(const struct native_copy *c)
 {
 	struct folio *to, *from;
 	unsigned long i;
-	int err;
+	int err = 0;
 
-	for (i = 0; i < c->nr; i++) {
+	for (i = 0; i < c->nr && !err; i++) {
 		to = pfn_folio(c->to + (native_target(i, c->nr) << c->order));
 		from = pfn_folio(c->from + (native_source(i, c->nr) << c->order));
-		err = 0;
-		if (c->mc)
-			err = folio_mc_copy(to, from);
-		else
+		switch (c->by) {
+		case NATIVE_FOLIO_COPY:
 			folio_copy(to, from);
-		native_return();
-		if (err)
-			return err;
+			break;
+		case NATIVE_FOLIO_MC_COPY:
+			err = folio_mc_copy(to, from);
+			break;
+		case NATIVE_COPY_USER_LARGE_FOLIO:
+			err = native_copy_user(to, from, c->order);
+		}
 	}
-	return 0;
+	return err;
 }
 
 /* Where to go on after a fault at @ip, as the exception table has it, or 0. */

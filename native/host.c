@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The plain half of the host program. VARIANT is base or patched: the objects
- * of both trees are in it, and write the very same memory. Takes commands on
+ * The plain half of the host program. VARIANT is base, base2 (the same code,
+ * linked twice) or patched: the objects of all are in it, and write the very
+ * same memory. Takes commands on
  * standard input, a line each, and answers each with one line:
  *
- *   patch RETURNS CLASS EVENTS FRAGILE MESSAGES
+ *   patch RETURNS CLASS EVENTS FRAGILE
  *                            the code, as boot does, for a CPU of a class and
  *                            how it returns; with the page_ref_set event
- *                            active, copy_mc_fragile() chosen, or pr_debug()
- *                            on, if 1. Comes first, and may come again.
- *                            Answers ok.
+ *                            active, or copy_mc_fragile() chosen, if 1. Comes
+ *                            first, and may come again. Answers ok.
  *   map FIRST_PFN PAGES FD   the memory map of PAGES pages: shared memory FD,
  *                            or huge pages of its own if FD is -1; all of it
  *                            is touched. Answers the bytes in huge pages.
@@ -23,15 +23,6 @@
  *                            memmap_init_zone_device(). Answers nanoseconds,
  *                            the number of page_ref_set events, and of
  *                            threads.
- *   said                     the last pr_debug(). Answers that.
- *   speeds CLOCK HIDDEN CACHE_PAGES CACHED STREAMED EVERY LATE SEED
- *                            of a host that was linked slowed, from now on:
- *                            picoseconds for a page with streaming stores, and
- *                            with cached ones, of which the first CACHE_PAGES
- *                            take HIDDEN; and a delay of LATE nanoseconds each
- *                            EVERY on the average, if not 0. They are added if
- *                            CLOCK is real, and all that is timed if it is
- *                            scripted. Answers ok.
  *   hotplug VARIANT START NR NID UNACCEPTED BLOCK DRIVER
  *                            adds memory to an empty zone and brings it online,
  *                            one block of BLOCK pages, to which it is aligned,
@@ -53,10 +44,9 @@
  *   memory FIRST_PFN PAGES FD SKEW
  *                            what the pages hold, as map has it, each SKEW
  *                            bytes further up. Answers ok.
- *   hide PFN PAGES           has accesses to host pages of it fault, or with 0
- *                            pages none. Answers ok.
- *   fpu USABLE               whether the kernel's code may use it; it may at
- *                            first. Answers ok.
+ *   hide PFN PAGES ONCE      has accesses to host pages of it fault, or with 0
+ *                            pages none. If ONCE is 1, only the first access
+ *                            faults. Answers ok.
  *   evict PFN PAGES          takes it out of the cache. Answers ok.
  *   copy VARIANT EARLY FUNCTION ORDER NR TO FROM
  *                            copies NR folios to PFN TO from PFN FROM, which
@@ -234,7 +224,7 @@ static void read_returns(const char *sites)
 	fclose(f);
 }
 
-static int find_name(const char *const *names, int nr, const char *name)
+int find_name(const char *const *names, int nr, const char *name)
 {
 	while (nr-- > 0 && strcmp(names[nr], name))
 		;
@@ -262,11 +252,10 @@ static void do_patch(const char *args)
 	static void *linked;
 	struct native_tables t;
 	char how[16], class[16];
-	int events, fragile, messages, how_nr, class_nr;
+	int events, fragile, how_nr, class_nr;
 	size_t mine;
 
-	if (sscanf(args, "%15s %15s %d %d %d", how, class, &events, &fragile,
-		   &messages) != 5 ||
+	if (sscanf(args, "%15s %15s %d %d", how, class, &events, &fragile) != 4 ||
 	    (how_nr = find_name(returns_names, 3, how)) < 0 ||
 	    (class_nr = find_name(class_names, 5, class)) < 0) {
 		printf("error usage\n");
@@ -295,7 +284,6 @@ static void do_patch(const char *args)
 		t.class = class_nr;
 		t.events = events;
 		t.fragile = fragile;
-		t.messages = messages;
 		v->patch(&t);
 	}
 	mprotect((void *)text, size, PROT_READ | PROT_EXEC);
@@ -399,8 +387,6 @@ static void do_init(const char *args)
 	work_queued = 0;
 	start = host_now();
 	v->init(&c);
-	/* As the callers of the template do, which native/slowed.h does not see. */
-	k_native_drained();
 	end = host_now();
 	printf("%ld %lu %lu\n", (long)(end - start), *v->events, work_queued + 1);
 }
@@ -470,11 +456,6 @@ static void do_mode(const char *name)
 	printf(v->mode_set(name) ? "error no such mode\n" : "ok\n");
 }
 
-static void do_said(const char *args)
-{
-	printf("%.*s\n", (int)strcspn(debug_message, "\n"), debug_message);
-}
-
 static void do_threads(const char *args)
 {
 	unsigned int threads;
@@ -498,8 +479,6 @@ static const struct command {
 	{ "mode", do_mode },
 	{ "threads", do_threads },
 	{ "init", do_init },
-	{ "said", do_said },
-	{ "speeds", do_speeds },
 	{ "hotplug", do_hotplug },
 	{ "boot", do_boot },
 	{ "zone", do_zone },
@@ -508,7 +487,6 @@ static const struct command {
 	{ "limit", do_limit },
 	{ "streaming", do_streaming },
 	{ "memory", do_memory },
-	{ "fpu", do_fpu },
 	{ "hide", do_hide },
 	{ "evict", do_evict },
 	{ "copy", do_copy },

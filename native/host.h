@@ -22,9 +22,6 @@ extern const char __start_per_cpu[], __stop_per_cpu[];
 /* The canary of the stack. */
 extern unsigned long k___ref_stack_chk_guard;
 
-/* The last pr_debug(). */
-extern char debug_message[256];
-
 extern unsigned long host_page_size;
 
 /* The kernel code of one tree. Its symbols have a prefix in the program. */
@@ -35,7 +32,6 @@ struct variant {
 	void (*init)(const struct native_case *c);
 	unsigned int (*block)(unsigned long pfn);	/* its bits */
 	void (*zone)(const struct native_memory *m);
-	void (*add)(const struct native_memory *m);
 	void (*online)(const struct native_memory *m);
 	void (*boot)(const struct native_memory *m);
 	int (*mode_set)(const char *name);	/* none in an unpatched tree */
@@ -55,6 +51,9 @@ extern const size_t trap_count;
 /* The one with that name, or NULL. */
 const struct variant *find_variant(const char *name);
 
+/* The index of the last of @nr names that is @name, or -1. */
+int find_name(const char *const *names, int nr, const char *name);
+
 /* Whether the CPU has it; a name as __builtin_cpu_supports() takes. */
 int has_feature(const char *name);
 
@@ -62,6 +61,9 @@ int has_feature(const char *name);
 int64_t host_now(void);
 
 void host_die(const char *why) __attribute__((noreturn));
+
+/* When online_pages() had initialised the memmap and called its notifiers. */
+extern int64_t going_online;
 
 /* Whether the memory that is brought up has yet to be accepted. */
 extern int unaccepted_memory;
@@ -100,18 +102,6 @@ struct copy_loop {
 };
 
 extern const struct copy_loop copy_loops[];
-
-/* The command that sets them; see host.c. */
-void do_speeds(const char *args);
-
-/* Has the time pass that streamed stores take; see speeds.c. */
-void k_native_drained(void);
-
-/* A return to the task, which gets its FPU registers back. */
-void k_native_return(void);
-
-/* Whether kernel code may use the FPU; see host.c. */
-void do_fpu(const char *args);
 
 /* Commands on folios; see host.c. */
 void do_memory(const char *args);

@@ -13,7 +13,6 @@
 #include "native.h"
 
 void native_zone(const struct native_memory *m);
-void native_add(const struct native_memory *m);
 void native_online(const struct native_memory *m);
 void native_boot(const struct native_memory *m);
 void native_checks(void);
@@ -104,34 +103,15 @@ static void native_online_page(struct page *page, unsigned int order)
 	generic_online_page(page, order);
 }
 
-/* The memory map of a block. No section is online, so the zone is not contiguous. */
-void native_add(const struct native_memory *m)
+/* Bring a block online, with or without the callback of a driver. */
+void native_online(const struct native_memory *m)
 {
 	if (m->driver)
 		set_online_page_callback(native_online_page);
 	else
 		restore_online_page_callback(native_online_page);
-#ifdef PB_migratetype_bits
-	move_pfn_range_to_zone(native_normal(), m->start_pfn, m->nr_pages, NULL,
-			       MIGRATE_ISOLATE);
-#else
-	move_pfn_range_to_zone(native_normal(), m->start_pfn, m->nr_pages, NULL,
-			       MIGRATE_MOVABLE, true);
-#endif
-}
-
-/* The pages of a block to the allocator, in the chunks of online_pages_range(). */
-void native_online(const struct native_memory *m)
-{
-	online_page_callback_t online = m->driver ? native_online_page : generic_online_page;
-	unsigned long pfn = m->start_pfn;
-	unsigned int order;
-
-	while (pfn < m->start_pfn + m->nr_pages) {
-		order = pfn ? min(MAX_PAGE_ORDER, __ffs(pfn)) : MAX_PAGE_ORDER;
-		online(pfn_to_page(pfn), order);
-		pfn += 1UL << order;
-	}
+	if (online_pages(m->start_pfn, m->nr_pages, native_normal(), NULL))
+		native_fail("a block that does not go online", m->start_pfn);
 }
 
 /* What one thread of boot does with deferred memory. */

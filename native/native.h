@@ -56,12 +56,18 @@ struct native_memory {
 	unsigned long free[8][2];	/* the first PFN of each, and the one behind it */
 };
 
+enum native_copier {
+	NATIVE_FOLIO_COPY,
+	NATIVE_FOLIO_MC_COPY,
+	NATIVE_COPY_USER_LARGE_FOLIO,
+};
+
 /* One run of copies: @nr folios, in an order that no prefetcher guesses. */
 struct native_copy {
 	unsigned long to, from;		/* PFNs of the first ones */
 	unsigned int order;		/* of each */
 	unsigned long nr;
-	unsigned int mc;		/* folio_mc_copy(), else folio_copy() */
+	enum native_copier by;
 };
 
 /*
@@ -100,13 +106,11 @@ struct native_tables {
 	void *jump, *jump_end;
 	unsigned long *mcount, *mcount_end;
 	void *ex, *ex_end;
-	void *dyndbg, *dyndbg_end;
 	unsigned long *ret, *ret_end;
 	enum native_returns returns;
 	enum native_class class;
 	int events;		/* page_ref_set is active */
 	int fragile;		/* copy_mc_fragile() is chosen */
-	int messages;		/* pr_debug() is on */
 };
 
 #endif

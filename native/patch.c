@@ -4,7 +4,6 @@
  * ftrace sites and returns are patched for the CPU at hand. The same is done
  * here, from the kernel's own tables, with the kernel's own types.
  */
-#include <linux/dynamic_debug.h>
 #include <linux/jump_label.h>
 
 #include <asm/alternative.h>
@@ -176,13 +175,10 @@ void native_patch(const struct native_tables *t)
 	const struct jump_entry *jump;
 	const struct alt_instr *alt;
 	const unsigned long *site;
-	struct _ddebug *message;
 
 	identify_cpu(t->class);
 	native_trace(t->events);
 	native_fragile(t->fragile);
-	for (message = t->dyndbg; message < (struct _ddebug *)t->dyndbg_end; message++)
-		message->key.dd_key_false.key.enabled.counter = t->messages;
 	native_checks();
 	/* First: alternatives turn the thunk of an unpatched return into a warning. */
 	for (site = t->ret; site < t->ret_end; site++)

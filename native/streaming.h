@@ -5,17 +5,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What is under test, however it was compiled. */
+typedef void memfill(void *dst, uint64_t *image, const uint64_t *step, size_t size, size_t nr);
+
+/* The functions under test, compiled as kernel code or with the sanitizers. */
 struct streaming {
+	/* memcpy_streaming() */
 	void (*copy)(void *dst, const void *src, size_t n);
 	/* memcpy_flushcache() with a constant size; 0 if there is none for n. */
 	int (*flushcache)(void *dst, const void *src, size_t n);
-	void (*fill)(void *dst, const void *image, size_t size, size_t nr);
-	void (*fill_cached)(void *dst, const void *image, size_t size, size_t nr);
-	void (*fill_cached_step)(void *dst, uint64_t *image, const uint64_t *step,
-				 size_t size, size_t nr);
-	void (*fill_step)(void *dst, uint64_t *image, const uint64_t *step,
-			  size_t size, size_t nr);
+	/* memfill_cached() and memfill_streaming() */
+	memfill *cached, *streaming;
 	void (*drain)(void);
 };
 

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The streaming stores as functions: compiled as kernel code for the host, and
- * with native/shim for a sanitised program.
+ * Streaming copies and fills as functions: compiled as kernel code for the
+ * host, and with native/shim for a sanitised program.
  */
 #include <linux/memcpy_streaming.h>
+#include <linux/memfill_streaming.h>
 
 void native_copy(void *dst, const void *src, size_t n);
 int native_flushcache(void *dst, const void *src, size_t n);
-void native_fill(void *dst, const void *image, size_t size, size_t nr);
-void native_fill_cached(void *dst, const void *image, size_t size, size_t nr);
-void native_fill_cached_step(void *dst, u64 *image, const u64 *step, size_t size, size_t nr);
-void native_fill_step(void *dst, u64 *image, const u64 *step, size_t size, size_t nr);
+void native_cached(void *dst, u64 *image, const u64 *step, size_t size, size_t nr);
+void native_streaming(void *dst, u64 *image, const u64 *step, size_t size, size_t nr);
 void native_drain(void);
 
-/* The size of struct page is known where it counts, other sizes are not. */
+/* The engine knows the size of struct page at compile time. */
 void native_copy(void *dst, const void *src, size_t n)
 {
 	if (n == 64)
@@ -35,39 +34,23 @@ int native_flushcache(void *dst, const void *src, size_t n)
 	return 0;
 }
 
-void native_fill(void *dst, const void *image, size_t size, size_t nr)
+void native_cached(void *dst, u64 *image, const u64 *step, size_t size, size_t nr)
 {
 	if (size == 64)
-		memfill_streaming(dst, image, 64, nr);
+		memfill_cached(dst, image, step, 64, nr);
 	else
-		memfill_streaming(dst, image, size, nr);
+		memfill_cached(dst, image, step, size, nr);
 }
 
-void native_fill_cached(void *dst, const void *image, size_t size, size_t nr)
+void native_streaming(void *dst, u64 *image, const u64 *step, size_t size, size_t nr)
 {
 	if (size == 64)
-		memfill_cached(dst, image, 64, nr);
+		memfill_streaming(dst, image, step, 64, nr);
 	else
-		memfill_cached(dst, image, size, nr);
-}
-
-void native_fill_cached_step(void *dst, u64 *image, const u64 *step, size_t size, size_t nr)
-{
-	if (size == 64)
-		memfill_cached_step(dst, image, step, 64, nr);
-	else
-		memfill_cached_step(dst, image, step, size, nr);
-}
-
-void native_fill_step(void *dst, u64 *image, const u64 *step, size_t size, size_t nr)
-{
-	if (size == 64)
-		memfill_streaming_step(dst, image, step, 64, nr);
-	else
-		memfill_streaming_step(dst, image, step, size, nr);
+		memfill_streaming(dst, image, step, size, nr);
 }
 
 void native_drain(void)
 {
-	memcpy_streaming_drain();
+	memfill_streaming_drain();
 }

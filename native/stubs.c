@@ -4,7 +4,6 @@
  * the one for NAME in each tree. What has none is a trap that says its name.
  */
 #define _GNU_SOURCE
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -67,17 +66,6 @@ int k___sysfs_match_string(const char *const *array, size_t n, const char *s)
 	return -22;	/* -EINVAL */
 }
 
-int k_scnprintf(char *buf, size_t size, const char *format, ...)
-{
-	va_list args;
-	int n;
-
-	va_start(args, format);
-	n = vsnprintf(buf, size, format, args);
-	va_end(args);
-	return n < (int)size ? n : (int)size - 1;
-}
-
 void *k_native_alloc(unsigned long size)
 {
 	void *p = calloc(1, size);
@@ -131,6 +119,49 @@ struct key {
 } k_page_alloc_shuffle_key, k_memcg_kmem_online_key, k_page_reporting_enabled,
 	k__page_poisoning_enabled;
 
+/* online_pages() calls the notifiers between initialising and freeing the pages. */
+
+int64_t going_online;
+
+int k_memory_notify(unsigned long what, void *arg)
+{
+	if (!going_online)
+		going_online = host_now();
+	return 0;
+}
+
+int k_node_notify(unsigned long what, void *arg)
+{
+	return 0;
+}
+
+/* Left out of online_pages(): sections stay offline, and pageblocks isolated. */
+
+void k_online_mem_sections(unsigned long start_pfn, unsigned long end_pfn)
+{
+}
+
+void k_undo_isolate_page_range(unsigned long start_pfn, unsigned long end_pfn)
+{
+}
+
+int k_native_nothing(void)
+{
+	return 0;
+}
+
+void k_kswapd_run(int nid)
+{
+}
+
+void k_kcompactd_run(int nid)
+{
+}
+
+void k_writeback_set_ratelimit(void)
+{
+}
+
 /* A task that compacts nothing. */
 static char task[1 << 16];
 PER_CPU void *k_const_current_task = task;
@@ -179,18 +210,6 @@ int k_preempt_model_full(void)
 int k_preempt_model_lazy(void)
 {
 	return 1;
-}
-
-char debug_message[256];
-
-/* Kept, not printed; with what any message of these objects needs. */
-void k___dynamic_pr_debug(void *descriptor, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(debug_message, sizeof(debug_message), format, args);
-	va_end(args);
 }
 
 struct poison_log poison_log;

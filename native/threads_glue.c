@@ -15,8 +15,6 @@ void native_threads(unsigned int threads);
 void native_queue(void *work, void (*fn)(void *work));
 void native_cancel(void *work);
 
-extern unsigned int memmap_init_threads;
-
 unsigned int nr_cpu_ids = NATIVE_MAX_THREADS;
 unsigned int __num_possible_cpus = NATIVE_MAX_THREADS;
 struct workqueue_struct *system_dfl_wq;
@@ -58,7 +56,7 @@ int __cpuhp_setup_state(enum cpuhp_state state, const char *name, bool invoke,
 	return 1;
 }
 
-/* Have @threads CPUs, and a memory map initialised on all of them; first it is one. */
+/* Have @threads CPUs; first it is one. */
 void native_threads(unsigned int threads)
 {
 	static bool up;
@@ -68,5 +66,4 @@ void native_threads(unsigned int threads)
 	up = true;
 
 	cpumask_bits(&native_cpus)[0] = GENMASK(threads - 1, 0);
-	memmap_init_threads = threads;
 }

@@ -19,7 +19,6 @@ from pagemint import (
     report,
     result,
     returns,
-    slowed,
     source,
     steps,
 )
@@ -39,7 +38,6 @@ from pagemint.sizes import format_size, parse_size
 
 _SMALLEST = 2 << 20  # bytes: one compound
 _NAMES = (*WORKLOADS, *memory.WORKLOADS, "folio")
-_THREADS = 4  # what the kernel shares its work among, if it has the CPUs
 _LARGEST = 16 * 10**12  # bytes: what the sections of native/glue.c reach
 
 
@@ -58,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--threads",
         metavar="N,...",
-        help=f"how many share the work, but for folio (1, and up to {_THREADS} as the kernel does)",
+        help=f"threads that share a device's memmap (1, and up to {MOST_THREADS} as in the kernel)",
     )
     parser.add_argument("--runs", type=int, default=10, metavar="N", help="runs of each (10)")
     parser.add_argument(
@@ -89,7 +87,6 @@ def main(args: argparse.Namespace) -> int:
     brought_up: list[list[memory.MemoryRow]] = []
     copies: list[folio.FolioRow] = []
     copy_loops: list[folio.Loop] = []
-    slow_rows: list[slowed.SlowedRow] = []
     copy_limit = None
     huge = 0
     with native.Host(program) as host:
@@ -99,11 +96,13 @@ def main(args: argparse.Namespace) -> int:
             for condition in dict.fromkeys((machine, returns.PLAIN)):
                 host.patch(condition)
                 how = returns.NAMES[condition]
-                if workloads:
+                # A compound of devdax-1g may not fit.
+                fit = [one for one in workloads if one.pages(size)]
+                if fit:
                     what = f"timing a device of {format_size(size)}, {how}"
                     with bar(what, args.runs + 1) as done:
                         more, found_limits = measure(
-                            host, condition, size, workloads, threads, args.runs, done
+                            host, condition, size, fit, threads, args.runs, done
                         )
                     rows += more
                     limits += found_limits
@@ -116,16 +115,6 @@ def main(args: argparse.Namespace) -> int:
     if "folio" in names:
         with bar("timing copies of folios", folio.rounds(args.runs)) as done:
             copies, copy_loops, copy_limit = folio.measure(program, machine, args.runs, done)
-    if workloads:
-        with native.Host(native.link(pair, build.DEBIAN, slowed=True)) as host:
-            size = max(sizes)
-            _touch(host, size)
-            # Where mainline is at its best.
-            host.patch(returns.PLAIN)
-            with bar("timing auto, with stores slowed", slowed.rounds(args.runs)) as done:
-                slow_rows = slowed.measure_slowed(
-                    host, returns.PLAIN, size, workloads, args.runs, done
-                )
 
     body = {
         "host": {**result.host(), "huge_bytes": huge},
@@ -133,7 +122,7 @@ def main(args: argparse.Namespace) -> int:
             "version": found.version,
             "source": pair[0].key,
             "config": f"{build.DEBIAN.name} ({cache.digest(source.config_for(pair[0].line))})",
-            "series": steps.digest(found.line),
+            "series": steps.digest(found.line, code=True),
             "returns": machine,
         },
         "limit": {
@@ -143,14 +132,8 @@ def main(args: argparse.Namespace) -> int:
             "copy_loops": [asdict(loop) for loop in copy_loops],
         },
         "rows": [asdict(row) for row in (*rows, *chain(*brought_up), *copies)],
-        # Not among the rows: what was slowed on purpose is compared with nothing else.
-        "slowed": [asdict(row) for row in slow_rows],
     }
     _print_tables(rows, limits, machine, console)
-    if slow_rows:
-        same = (returns.PLAIN, max(sizes), 1)
-        plain = [row for row in rows if (row.returns, row.device_bytes, row.threads) == same]
-        console.print(slowed.table([*plain, *slow_rows]))
     for one in brought_up:
         console.print(memory.table(one))
     if copies:
@@ -180,13 +163,13 @@ def _touch(host: native.Host, size: int) -> int:
 
 def _threads(text: str | None) -> list[int]:
     if text is None:
-        return sorted({1, min(_THREADS, len(os.sched_getaffinity(0)))})
+        return sorted({1, min(MOST_THREADS, len(os.sched_getaffinity(0)))})
     return list(dict.fromkeys(_checked_threads(one) for one in text.split(",")))
 
 
 def _checked_threads(text: str) -> int:
     if not text.isdecimal() or not 1 <= int(text) <= MOST_THREADS:
-        raise Failure(f"--threads {text} is no number of threads", f"give 1 to {MOST_THREADS}")
+        raise Failure(f"--threads {text}: not a valid thread count", f"give 1 to {MOST_THREADS}")
     return int(text)
 
 

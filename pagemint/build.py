@@ -22,6 +22,7 @@ _OBJECTS = (  # of either tree
     "mm/memory_hotplug.o",
     "lib/list_debug.o",
     "mm/util.o",
+    "mm/memory.o",
     "arch/x86/lib/copy_mc.o",
     "arch/x86/lib/copy_mc_64.o",
     "arch/x86/lib/copy_page_64.o",
@@ -29,12 +30,9 @@ _OBJECTS = (  # of either tree
     "arch/x86/lib/retpoline.o",
 )
 _PATCHED_OBJECTS = (  # of the patched tree, besides
-    "mm/memmap_race.o",
     "mm/memmap_template.o",
     "mm/memmap_threads.o",
     "kernel/padata.o",
-    "arch/x86/lib/copy_pages.o",
-    "arch/x86/lib/copy_pages_64.o",
     "arch/x86/lib/usercopy_64.o",
 )
 _ENVIRONMENT = ("PATH", "HOME", "TMPDIR", "LANG")  # what a kernel build gets to see

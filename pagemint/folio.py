@@ -23,6 +23,7 @@ FUNCTIONS = {
     "folio_copy": ("folio_copy", False),
     "folio_mc_copy": ("folio_mc_copy", False),
     "folio_mc_copy, fragile": ("folio_mc_copy", True),
+    "copy_user_large_folio": ("copy_user_large_folio", False),
 }
 """What is timed: a function, and whether it is to use copy_mc_fragile()."""
 

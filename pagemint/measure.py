@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from pagemint.native import Host
+from pagemint.native import AGAIN, Host
 from pagemint.result import Row
 
 PAGE = 4096
@@ -21,14 +21,17 @@ SEED = 73
 FIRST_PFN = 1 << 20
 """Where the device begins: at 4 GiB, aligned for every compound."""
 
-MODES = ("slow", "template", "streaming", "fill", "auto")
-"""What memmap_init= takes."""
+MODES = ("slow", "cached", "streaming", "published")
+"""What memmap_init= takes in a kernel with all topics."""
+
+VARIANTS = ("base", AGAIN, *MODES)
+"""The unpatched tree, twice, and the modes of the patched one."""
 
 THREADED = MODES[1:]
-"""Those in which threads share the work."""
+"""The modes in which threads share the work."""
 
-MOST_THREADS = 64
-"""That the host can be asked for."""
+MOST_THREADS = 4
+"""Threads among which the kernel shares a memmap, at most."""
 
 
 @dataclass(frozen=True)
@@ -57,10 +60,11 @@ WORKLOADS = {
     for one in (
         Workload("fsdax", 3, 0, False),
         Workload("devdax", 4, 9, True),
+        Workload("devdax-1g", 4, 18, True),
         Workload("private", 1, 0, False),
     )
 }
-"""The workloads by name; devdax is 2 MiB compounds."""
+"""The workloads by name; devdax has compounds of 2 MiB, devdax-1g of 1 GiB."""
 
 
 @dataclass(frozen=True)
@@ -103,9 +107,8 @@ def measure(
     threads: Sequence[int],
     runs: int,
     done: Callable[[float], None],
-    modes: Sequence[str] = MODES,
 ) -> tuple[list[NativeRow], list[Limit]]:
-    """Time base and modes on the workloads, and the fill limits, in rounds.
+    """Time all VARIANTS on the workloads, and the fill limits, in rounds.
 
     Args:
         host: its map is at least that of the device.
@@ -115,7 +118,6 @@ def measure(
         threads: the numbers of threads to share the work among, in turn.
         runs: how many rounds count; one more comes first and does not.
         done: is told of each round.
-        modes: which ones.
 
     Returns:
         the rows, and the limit for each number of threads.
@@ -126,16 +128,11 @@ def measure(
     tasks = [
         (one.name, variant, 1)
         for one in workloads
-        for variant in ("base", *modes)
+        for variant in VARIANTS
         if variant not in THREADED
     ]
     for count in threads:
-        tasks += [
-            (one.name, variant, count)
-            for one in workloads
-            for variant in modes
-            if variant in THREADED
-        ]
+        tasks += [(one.name, variant, count) for one in workloads for variant in THREADED]
         tasks += [("limit", loop, count) for loop in loops]
     order = random.Random(SEED)
     for number in range(runs + 1):
@@ -161,7 +158,7 @@ def measure(
         for one in workloads:
             pages = one.pages(device)
             base = takes[one.name, "base", 1]
-            for variant in ("base", *modes):
+            for variant in VARIANTS:
                 mine = takes[one.name, variant, count if variant in THREADED else 1]
                 median = statistics.median(mine)
                 rows.append(
@@ -184,14 +181,18 @@ def measure(
 
 def run_once(host: Host, workload: Workload, variant: str, device: int, threads: int) -> int:
     """Initialise the whole memory map of a device once and return the nanoseconds it took."""
-    if variant != "base":
+    if variant in MODES:
         host.ask("mode", variant)
         host.ask("threads", threads)
-    tree = "base" if variant == "base" else "patched"
     pages = workload.pages(device)
     altmap = (int(workload.altmap), 0, 0)
     case = (FIRST_PFN, pages, workload.type, workload.order, *altmap, 0, 0)
-    return int(host.ask("init", tree, *case).split()[0])
+    return int(host.ask("init", tree_of(variant), *case).split()[0])
+
+
+def tree_of(variant: str) -> str:
+    """Return the tree in the host whose code a variant runs."""
+    return "patched" if variant in MODES else variant
 
 
 def paired(over: Sequence[float], under: Sequence[float]) -> float:

@@ -9,7 +9,17 @@ from dataclasses import dataclass
 from rich.table import Table
 
 from pagemint import returns
-from pagemint.measure import FIRST_PFN, MODES, PAGE, SEED, STRUCT_PAGE, NativeRow, paired
+from pagemint.measure import (
+    FIRST_PFN,
+    MODES,
+    PAGE,
+    SEED,
+    STRUCT_PAGE,
+    VARIANTS,
+    NativeRow,
+    paired,
+    tree_of,
+)
 from pagemint.native import Host
 from pagemint.sizes import format_power, format_size
 
@@ -39,7 +49,7 @@ class MemoryRow(NativeRow):
 @dataclass(frozen=True)
 class _Task:
     workload: str  # one of WORKLOADS, or limit
-    variant: str  # base, a mode, or the name of a loop
+    variant: str  # one of VARIANTS, or the name of a loop
     block: int = CHUNK
 
     def pages(self, device: int) -> int:
@@ -71,7 +81,7 @@ def measure(
         for name in workloads
         for block in (BLOCKS if name == "hotplug" else (CHUNK,))
     }
-    tasks = [_Task(name, variant, block) for name, block in cases for variant in ("base", *MODES)]
+    tasks = [_Task(name, variant, block) for name, block in cases for variant in VARIANTS]
     limits = [_Task("limit", loop) for loop in host.ask("limits").split()]
     takes: dict[_Task, list[float]] = {}
     walks: dict[_Task, list[float]] = {}
@@ -115,9 +125,9 @@ def _run(host: Host, task: _Task, device: int) -> tuple[int, int]:
     pages = task.pages(device)
     if task.workload == "limit":
         return int(host.ask("limit", task.variant, device // PAGE, 1)), 0
-    if task.variant != "base":
+    if task.variant in MODES:
         host.ask("mode", task.variant)
-    where = ("base" if task.variant == "base" else "patched", FIRST_PFN, pages, 0, 0)
+    where = (tree_of(task.variant), FIRST_PFN, pages, 0, 0)
     if task.workload == "hotplug":
         init, walk, _ = map(int, host.ask("hotplug", *where, task.block // PAGE, 0).split())
         return init + walk, walk

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The words of the series: commit messages and cover letter, with the figures of results.
+"""The words of the series: commit messages and cover letters, with the figures of results.
 
-They are templates of Jinja2. What they can ask for are the methods of `_Figures`.
+They are templates of Jinja2, which can call the methods of `_Figures`.
 """
 
 import statistics
@@ -12,10 +12,11 @@ from jinja2 import Environment, StrictUndefined
 
 from pagemint import reader, steps
 from pagemint.errors import Failure
-from pagemint.measure import PAGE
+from pagemint.measure import PAGE, paired
 from pagemint.progress import note
 from pagemint.reader import Result, Row
 from pagemint.sizes import format_size
+from pagemint.steps import Topic
 
 WIDTH = 75
 """Characters of a line, as checkpatch has them."""
@@ -28,14 +29,15 @@ class _MissingError(Exception):
     """A result does not have a figure; says which."""
 
 
-def filled(files: Sequence[str]) -> dict[str, str]:
-    """Return the message of each step by the step's name, and the cover letter as steps.COVER.
+def filled(files: Sequence[str], chosen: Sequence[Topic] | None = None) -> dict[str, str]:
+    """Return the message of each step by the step's path, and each cover letter: "device/cover".
 
     The figures of one text are all of one result: the first of the files that has them. The text
-    itself says what machine that is. A result of another state of the series is noted.
+    itself names the machine. A result of another state of the series is noted.
 
     Args:
         files: results; none stands for those of RESULTS, newest first.
+        chosen: the topics; None stands for all.
 
     Raises:
         Failure: a file is no result, its times mean nothing, or none has a figure.
@@ -48,10 +50,13 @@ def filled(files: Sequence[str]) -> dict[str, str]:
                 f"{one.file} comes from an emulated guest, whose times mean nothing",
                 "make one with: pagemint bench --json FILE",
             )
-    texts = {one.name: one.message for one in steps.of(steps.lines()[-1])}
-    texts[steps.COVER] = (steps.KERNEL / "series" / steps.COVER).read_text()
+    chosen = steps.topics() if chosen is None else chosen
+    texts = {one.path: one.message for line in steps.lines() for one in steps.of(line, chosen)}
+    for topic in chosen:
+        cover = f"{topic.name}/{steps.COVER}"
+        texts[cover] = (steps.KERNEL / "series" / cover).read_text()
     done = {name: _fill(name, text, results) for name, text in texts.items()}
-    now = {steps.digest(line) for line in steps.lines()}
+    now = {steps.digest(line, code=True) for line in steps.lines()}
     for file, series in {one.file: one.kernel.series for _, one in done.values()}.items():
         if series not in now:
             note(f"{file} was measured with another state of the series")
@@ -131,9 +136,18 @@ class _Figures:
         row = self._row(workload, variant, case)
         return f"{PAGE * row.pages / row.median_ms / 1e6:.1f}"
 
+    def fastest_ms(self, workload: str, variant: str, **case: object) -> str:
+        """Milliseconds of the fastest run."""
+        return f"{min(self._row(workload, variant, case).runs_ms):.1f}"
+
     def speedup(self, workload: str, variant: str, **case: object) -> str:
-        """How many times as fast as base: "1.61"."""
-        return f"{self._row(workload, variant, case).speedup:.2f}"
+        """How many times as fast as base: "1.61".
+
+        It is the smaller of the median of the ratios in pairs and the ratio of the fastest runs.
+        """
+        base = self._row(workload, "base", case).runs_ms
+        mine = self._row(workload, variant, case).runs_ms
+        return f"{min(paired(base, mine), min(base) / min(mine)):.2f}"
 
     def of_limit(self, workload: str, variant: str, **case: object) -> str:
         """The share of what the limit allows, 1 is all: "0.99"."""

@@ -3,7 +3,7 @@
 
 import re
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -20,6 +20,7 @@ NATIVE = Path(__file__).resolve().parent.parent / "native"
 _COMMON_GLUE = ("glue.c", "folio_glue.c", "memory_glue.c", "patch.c", "glue.h", "native.h")
 _GLUE = {
     "base": _COMMON_GLUE,
+    "base2": _COMMON_GLUE,
     "patched": (*_COMMON_GLUE, "streaming_glue.c", "threads_glue.c"),
 }
 _PLAIN = (
@@ -27,29 +28,25 @@ _PLAIN = (
     "folio.c",
     "memory.c",
     "stubs.c",
-    "fpu.c",
-    "speeds.c",
     "threads.c",
     "fill_limit.c",
     "copy_limit.c",
     "streaming_test.c",
 )
-_STUBS = ("stubs.o", "fpu.o", "speeds.o", "threads.o")  # which have stand-ins
-_STREAMING = (  # struct streaming
-    "copy",
-    "flushcache",
-    "fill",
-    "fill_cached",
-    "fill_cached_step",
-    "fill_step",
-    "drain",
-)
-_MEMORY = ("zone", "add", "online", "boot")  # of struct variant, and all alike
+_STUBS = ("stubs.o", "threads.o")  # which have stand-ins
+_STREAMING = ("copy", "flushcache", "cached", "streaming", "drain")  # struct streaming
+_MEMORY = ("zone", "online", "boot")  # of struct variant, and all alike
 # What padata calls, and so does the glue; the latter on 6.12.
 _LOCALS = ("deferred_init_memmap_job", "deferred_init_memmap_chunk")
+# online_pages() is not to recompute watermarks: that needs the whole machine, and is no loop over
+# pages.
+_LEFT_OUT = {"init_per_zone_wmark_min": "native_nothing"}
 _CFLAGS = ("-O2", "-Wall", "-Wextra", "-Wno-unused-parameter", "-Werror", "-fno-pie")
 THIS_CPU = "this"
 """The class of CPU that this machine's own is."""
+
+AGAIN = "base2"
+"""The name of the base tree's second copy in the host, which shows how large the noise is."""
 
 _TRAPS = 0x60000000  # NATIVE_TRAPS of native.h
 _TRAP_SIZE = 4096  # NATIVE_TRAP_SIZE
@@ -58,7 +55,6 @@ _TABLES = {
     "__jump_table": "jump",
     "__mcount_loc": "mcount",
     "__ex_table": "ex",
-    "__dyndbg": "dyndbg",
 }
 
 
@@ -75,10 +71,10 @@ class Program:
     sites: Path
 
 
-def link(
-    pair: tuple[Tree, Tree], config: Config, given: Path | None = None, *, slowed: bool = False
-) -> Program:
+def link(pair: tuple[Tree, Tree], config: Config, given: Path | None = None) -> Program:
     """Return the host of the two trees, built if it is not in the cache.
+
+    The base tree is linked twice, as base and base2: their difference is noise.
 
     Each tree's symbols get a prefix of their own, so that the two do not meet, nor the C
     library. A symbol that nothing defines becomes an address that cannot be touched.
@@ -87,18 +83,19 @@ def link(
         pair: the base tree and the patched one.
         config: which configuration both are built with.
         given: a file to take instead of Debian's configuration.
-        slowed: have the patched tree's fills take the time that the host is told.
     """
-    built = [build.build(tree, config, given) for tree in pair]
+    base, patched = pair
+    trees = (base, replace(base, variant=AGAIN), patched)
+    built = [build.build(tree, config, given) for tree in trees]
     ours = sorted(NATIVE.glob("*.[ch]"))
     linker = run(["ld", "--version"], what="asking ld for its version").splitlines()[0]
     key = cache.digest(
-        *(str(one) for one in built), *ours, Path(__file__), linker, build.compiler(), str(slowed)
+        *(str(one) for one in built), *ours, Path(__file__), linker, build.compiler()
     )
 
     def make(work: Path) -> None:
         with step(f"linking the host ({config.name})"):
-            _link(pair, built, work, slowed)
+            _link(trees, built, work)
 
     done = cache.entry("native", key, make)
     return Program(done / "host", done / "sites")
@@ -142,7 +139,6 @@ class Host:
         *,
         events: bool = False,
         fragile: bool = False,
-        messages: bool = False,
     ) -> None:
         """Patch the kernel code as boot would, in place of what it was patched to before.
 
@@ -151,9 +147,8 @@ class Host:
             cpu_class: the CPU that is booted on, as far as copies differ by it.
             events: have the page_ref_set event active.
             fragile: have copies that survive machine checks made by copy_mc_fragile().
-            messages: have pr_debug() on.
         """
-        self.ask("patch", returns, cpu_class, int(events), int(fragile), int(messages))
+        self.ask("patch", returns, cpu_class, int(events), int(fragile))
 
     def ask(self, *words: object) -> str:
         """Send a command (native/host.c lists them) and return the answer.
@@ -181,7 +176,7 @@ class Host:
         return answer
 
 
-def _link(pair: tuple[Tree, Tree], built: list[Path], work: Path, slowed: bool) -> None:
+def _link(trees: tuple[Tree, ...], built: list[Path], work: Path) -> None:
     plain = []
     for name in _PLAIN:
         target = (work / name).with_suffix(".o")
@@ -190,8 +185,8 @@ def _link(pair: tuple[Tree, Tree], built: list[Path], work: Path, slowed: bool) 
     stand_ins = {symbol for name in _STUBS for symbol in _symbols(work / name, defined=True)}
     kernel = []
     missing: list[str] = []
-    for tree, directory in zip(pair, built, strict=True):
-        one = _kernel_half(tree, directory, work, slowed and tree.variant == "patched")
+    for tree, directory in zip(trees, built, strict=True):
+        one = _kernel_half(tree, directory, work)
         kernel.append(one)
         missing += _symbols(one, defined=False)
 
@@ -205,7 +200,7 @@ def _link(pair: tuple[Tree, Tree], built: list[Path], work: Path, slowed: bool) 
             script.append(f"{symbol} = {_TRAPS + len(traps) * _TRAP_SIZE:#x};")
             traps.append(symbol)
     (work / "symbols.ld").write_text("\n".join(script) + "\n")
-    (work / "link.c").write_text(_tables(pair, kernel, traps))
+    (work / "link.c").write_text(_tables(trees, kernel, traps))
     argv: list[str | Path] = [
         "gcc",
         *_CFLAGS,
@@ -226,24 +221,23 @@ def _link(pair: tuple[Tree, Tree], built: list[Path], work: Path, slowed: bool) 
     (work / "sites").write_text("".join(f"{variant} {site:x}\n" for variant, site in sites))
 
 
-def _kernel_half(tree: Tree, directory: Path, work: Path, slowed: bool) -> Path:
+def _kernel_half(tree: Tree, directory: Path, work: Path) -> Path:
     """Return one object with all kernel code of a tree, its symbols and tables renamed."""
     scratch = work / tree.variant
     scratch.mkdir()
     sources = [NATIVE / name for name in _GLUE[tree.variant]]
-    if slowed:
-        sources += _slowed_sources(tree, work)
     glue = build.compile_glue(tree, directory, sources, scratch)
     whole, renamed = scratch / "whole.o", scratch / "renamed.o"
     argv: list[str | Path]
-    replaced = {one.name for one in glue}
-    kept = [directory / name for name in tree.objects if Path(name).name not in replaced]
-    objects = [*glue, *kept]
-    # What both trees have is to lie alike in the lines of the cache, or its speed differs.
+    objects = [*glue, *(directory / name for name in tree.objects)]
+    # Align shared code identically in all trees: cache-line placement changes timings.
     aligned = [scratch / f"{number}.o" for number in range(len(objects))]
     for one, copy in zip(objects, aligned, strict=True):
         argv = ["objcopy", "--set-section-alignment", ".text=64"]
-        argv += [*(f"--globalize-symbol={local}" for local in _LOCALS), one, copy]
+        argv += [f"--globalize-symbol={local}" for local in _LOCALS]
+        if one.name == "memory_hotplug.o":
+            argv += [f"--redefine-sym={name}={nothing}" for name, nothing in _LEFT_OUT.items()]
+        argv += [one, copy]
         run(argv, what=f"aligning {one.name}")
     run(["ld", "-r", "-o", whole, *aligned], what=f"joining the {tree.variant} objects")
     argv = ["objcopy", "--strip-debug", f"--prefix-symbols={tree.variant}_"]
@@ -251,19 +245,10 @@ def _kernel_half(tree: Tree, directory: Path, work: Path, slowed: bool) -> Path:
         argv += ["-R", section]
     argv += ["--rename-section", ".data..percpu=per_cpu,alloc,load,data,contents"]
     for section, short in _TABLES.items():
-        # What turns a message on stands in its table.
-        flags = "alloc,load,data,contents" + (",readonly" if short != "dyndbg" else "")
+        flags = "alloc,load,readonly,data,contents"
         argv += ["--rename-section", f"{section}={tree.variant}_{short},{flags}"]
     run([*argv, whole, renamed], what=f"renaming the {tree.variant} symbols")
     return renamed
-
-
-def _slowed_sources(tree: Tree, work: Path) -> list[Path]:
-    """Return mm/memmap_template.c with native/slowed.h before it, and what it includes."""
-    engine = work / "memmap_template.c"
-    headers = sorted((tree.path / "mm").glob("memmap_*.h"))
-    engine.write_text(f'#include "slowed.h"\n{(tree.path / "mm" / engine.name).read_text()}')
-    return [engine, NATIVE / "slowed.h", *headers]
 
 
 def _symbols(file: Path, *, defined: bool) -> list[str]:
@@ -275,7 +260,7 @@ def _symbols(file: Path, *, defined: bool) -> list[str]:
 def _return_sites(relocations: str) -> list[tuple[str, int]]:
     """Return the variant and address of each jump to the return thunk, from `readelf -rW`."""
     found = re.findall(
-        r"^([0-9a-f]{16}) +\w+ R_X86_64_(?:PLT|PC)32 +\w+ +([a-z]+)___x86_return_thunk - 4$",
+        r"^([0-9a-f]{16}) +\w+ R_X86_64_(?:PLT|PC)32 +\w+ +([a-z0-9]+)___x86_return_thunk - 4$",
         relocations,
         re.MULTILINE,
     )
@@ -283,11 +268,11 @@ def _return_sites(relocations: str) -> list[tuple[str, int]]:
     return sorted({(variant, int(address, 16) - 1) for address, variant in found})
 
 
-def _tables(pair: tuple[Tree, Tree], kernel: list[Path], traps: list[str]) -> str:
+def _tables(trees: tuple[Tree, ...], kernel: list[Path], traps: list[str]) -> str:
     """Return C with the tables that host.h declares."""
     text = ['#include "host.h"', '#include "streaming.h"\n']
     rows = []
-    for tree, file in zip(pair, kernel, strict=True):
+    for tree, file in zip(trees, kernel, strict=True):
         has_modes = f"{tree.variant}_memmap_init_mode_set" in _symbols(file, defined=True)
         v = tree.variant
         for short in _TABLES.values():

@@ -139,7 +139,7 @@ def _published(judged: Judged, tag: str, names: _Names) -> list[Plot]:
             name = f"{case.workload}, {_ELSEWHERE}"
             before, after = (_exactly(value) for value in _PUBLISHED_MS[case.workload])
             if name not in {group.name for group in maps}:
-                maps.append(Group(name, {"base": before, "streaming": after}))
+                maps.append(Group(name, {"base": before, "published": after}))
             maps.append(Group(f"{case.workload}, here,{how}", here))
     drawn = []
     if maps:

@@ -52,10 +52,10 @@ class Look:
 LOOKS = {
     "base": Look("#a3aab3", "", "o", "-"),
     "slow": Look("#d5d9de", "|||||", "s", ":", _FAINT),
-    "template": Look("#9cc3e6", "/////", "^", "--"),
-    "streaming": Look("#4a8ac6", "\\\\\\\\\\", "D", "-."),
-    "fill": Look("#123f6d", "", "v", (0, (7, 2))),
-    "auto": Look("#c8702a", "xxxxx", "P", (0, (3, 1, 1, 1))),
+    "base2": Look("#c3aed6", "xxxxx", "P", (0, (3, 1, 1, 1))),
+    "cached": Look("#9cc3e6", "/////", "^", "--"),
+    "streaming": Look("#123f6d", "", "v", (0, (7, 2))),
+    "published": Look("#c8702a", "\\\\\\\\\\", "D", "-."),
     "patched": Look("#1d5b4f", "+++++", ">", (0, (7, 2))),
     "streamed": Look("#8cc7b5", "-----", "<", "-."),
 }
@@ -63,7 +63,7 @@ LOOKS = {
 
 OTHERS = (
     Look("#7d559f", "..", "X", (0, (1, 1))),
-    Look("#c3aed6", "oo", "*", (0, (5, 1, 1, 1, 1, 1))),
+    Look("#4a8ac6", "oo", "*", (0, (5, 1, 1, 1, 1, 1))),
     Look("#7a6a21", "O", "p", (0, (9, 3))),
     Look("#d8c878", "**", "h", (0, (2, 3))),
 )

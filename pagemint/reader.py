@@ -15,6 +15,9 @@ from pagemint import result
 from pagemint.errors import Failure
 from pagemint.result import Count, Name, Positive, Runs
 
+_FIRST_SCHEMA = "pagemint/1"  # with other names for the modes
+_FIRST_MODES = {"template": "cached", "fill": "streaming", "streaming": "published"}
+_FIRST_LEFT_OUT = "auto"
 _LARGEST = 16 << 20  # bytes of a file; a bench writes some 20 kB
 _MOST_ROWS = 2000
 _MOST_RUNS = 200_000  # in all rows together
@@ -156,6 +159,7 @@ class Result:
         kernel: what was measured.
         limit: what bounds it.
         rows: at least one; no two of the same case and variant.
+        schema: the format of the file.
     """
 
     host: Machine
@@ -163,6 +167,12 @@ class Result:
     limit: Limit
     rows: Annotated[list[Row], Meta(min_length=1, max_length=_MOST_ROWS)]
     file: str = ""
+    schema: str = result.SCHEMA
+
+    @property
+    def same_as_base(self) -> str:
+        """The variant with the code of base in another place: what it differs by is noise."""
+        return "slow" if self.schema == _FIRST_SCHEMA else "base2"
 
     @property
     def paired(self) -> bool:
@@ -200,7 +210,7 @@ def parse(text: bytes, file: str) -> Result:
     try:
         raw = msgspec.json.decode(text)
         _check_schema(raw, file)
-        found = msgspec.convert({**_tidied(raw), "file": file}, Result)
+        found = msgspec.convert({**_renamed(_tidied(raw)), "file": file}, Result)
     except RecursionError as error:
         raise Failure(f"{file} is nested too deeply to be a result", remedy) from error
     except UnicodeDecodeError as error:
@@ -223,7 +233,7 @@ def printable(text: str) -> str:
 
 def _check_schema(raw: object, file: str) -> None:
     schema = raw.get("schema") if isinstance(raw, dict) else None
-    if schema != result.SCHEMA:
+    if schema not in (result.SCHEMA, _FIRST_SCHEMA):
         named = f"schema {printable(schema)!r}" if isinstance(schema, str) else "no schema"
         raise Failure(
             f"{file} has {named}, and this pagemint reads {result.SCHEMA!r}",
@@ -240,6 +250,20 @@ def _tidied(raw: dict[str, Any]) -> dict[str, Any]:
     if isinstance(raw.get("rows"), list):
         parts["rows"] = [_row(row) if isinstance(row, dict) else row for row in raw["rows"]]
     return parts
+
+
+def _renamed(raw: dict[str, Any]) -> dict[str, Any]:
+    """Return a result of the first schema with today's names of the modes."""
+    if raw["schema"] != _FIRST_SCHEMA or not isinstance(raw.get("rows"), list):
+        return raw
+    rows = [
+        {**row, "variant": _FIRST_MODES.get(row.get("variant", ""), row.get("variant"))}
+        if isinstance(row, dict)
+        else row
+        for row in raw["rows"]
+        if not (isinstance(row, dict) and row.get("variant") == _FIRST_LEFT_OUT)
+    ]
+    return {**raw, "rows": rows}
 
 
 def _row(raw: dict[str, Any]) -> dict[str, Any]:

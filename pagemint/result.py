@@ -18,7 +18,7 @@ from pagemint import __version__, build
 from pagemint.errors import Failure
 from pagemint.progress import note
 
-SCHEMA = "pagemint/1"
+SCHEMA = "pagemint/2"
 """The format of a result."""
 
 Name = Annotated[str, Meta(min_length=1, max_length=80)]

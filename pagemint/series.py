@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`pagemint series`: puts the patch series into a tree as a branch, or writes it as mails."""
+"""`pagemint series`: applies topics to a tree as branches, or writes them as mails."""
 
 import argparse
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -13,63 +13,89 @@ from pagemint import cache, source, steps
 from pagemint.errors import Failure
 from pagemint.progress import note, step
 from pagemint.run import interruption_put_off, run
-from pagemint.steps import Change
+from pagemint.steps import Change, Topic
 
 
-def commit(tree: Path, texts: dict[str, str], line: str | None = None) -> str:
-    """Turn a kernel tree into a branch with one commit a step, check it out, return its name.
+def commit(
+    tree: Path,
+    texts: dict[str, str],
+    chosen: Sequence[Topic] | None = None,
+    line: str | None = None,
+) -> list[str]:
+    """Make a branch for each topic in a kernel tree, each on top of the one before.
 
-    A directory that is no git checkout becomes one, with all its files in a first commit.
-    The cover letter is the branch's description, where git and b4 look for it.
-    Until the branch is complete nothing in the tree changes.
+    A branch has one commit for each step. The last branch is checked out. The cover letter of a
+    topic is its branch's description, where git and b4 look for it. A directory that is no git
+    checkout becomes one, with all its files in a first commit. Until the branches are complete
+    nothing in the tree changes.
 
     Args:
         tree: a directory.
-        texts: what messages.filled() returns.
+        texts: returned by messages.filled().
+        chosen: the topics; None stands for all.
         line: the kernel line whose edits to take, if not that of the tree.
 
+    Returns:
+        the names of the branches, in the order of the topics.
+
     Raises:
-        Failure: the tree has uncommitted changes, the branch is there already, git has no
-            identity for the commits, or an edit does not apply exactly.
+        Failure: the tree has uncommitted changes, a branch exists already, git has no identity
+            for the commits, or an edit does not apply exactly.
     """
     if tree.resolve().is_relative_to(cache.root().resolve()):
         raise Failure(f"{tree} is in pagemint's own cache", "copy it somewhere else first")
     found = source.from_tree(tree)
     line = line or found.line
+    chosen = steps.topics() if chosen is None else chosen
     _identity(tree)
     fresh = not (tree / ".git").exists()
-    branch = f"pagemint-{steps.nearest_line(line)}"
+    branches = {one.name: f"pagemint-{steps.nearest_line(line)}-{one.name}" for one in chosen}
     if not fresh:
-        _check_clean(tree, branch)
-    with step(f"trying the series on Linux {found.version}"):
-        changes = steps.plan(tree, line)
+        _check_clean(tree, list(branches.values()))
+    with step(f"trying the topics on Linux {found.version}"):
+        changes = steps.plan(tree, line, chosen)
+    # A topic may have no steps for a line.
+    filled = list(dict.fromkeys(change.step.topic for change in changes))
+    made = [branches[name] for name in filled]
     try:
         if fresh:
             _make_repository(tree, f"Linux {found.version}")
-        head = _commit_all(tree, "HEAD", changes, texts)
+        heads = _commit_all(tree, "HEAD", changes, texts)
         with interruption_put_off():
-            _switch(tree, branch, head, texts[steps.COVER])
+            _switch(
+                tree,
+                {branches[name]: (heads[name], texts[f"{name}/{steps.COVER}"]) for name in filled},
+            )
             fresh = False  # from here on there is nothing to take back
     except BaseException:
         if fresh:
             shutil.rmtree(tree / ".git", ignore_errors=True)
         raise
-    return branch
+    return made
 
 
-def mails(found: source.Source, output: Path, texts: dict[str, str]) -> list[Path]:
-    """Write the series for a source as mails into the directory `output`, the cover letter first.
+def mails(
+    found: source.Source,
+    output: Path,
+    texts: dict[str, str],
+    chosen: Sequence[Topic] | None = None,
+) -> list[Path]:
+    """Write topics for a source as mails, a directory for each in `output`, cover letter first.
 
     Args:
-        found: what it is to apply to.
+        found: the source that they are to apply to.
         output: a new directory, or an empty one.
-        texts: what messages.filled() returns.
+        texts: returned by messages.filled().
+        chosen: the topics; None stands for all.
+
+    Returns:
+        the mails in the order in which they apply.
 
     Raises:
         Failure: `output` is not empty, git has no identity, or an edit does not apply exactly.
     """
     _check_output(output)
-    changes = steps.plan(found.tree, found.line)
+    changes = steps.plan(found.tree, found.line, chosen)
     with tempfile.TemporaryDirectory(prefix="pagemint-") as name:
         scratch = Path(name)
         repository, written = scratch / "tree", scratch / "mails"
@@ -80,21 +106,22 @@ def mails(found: source.Source, output: Path, texts: dict[str, str]) -> list[Pat
                 shutil.copyfile(found.tree / path, repository / path)
         with _same_identity(Path.cwd()):
             _make_repository(repository, f"Linux {found.version}")
-            head = _commit_all(repository, "HEAD", changes, texts)
-            _switch(repository, "series", head, texts[steps.COVER])
-            # The form of the mails is not for the user's own settings to choose.
-            form = ("--no-attach", "--src-prefix=a/", "--dst-prefix=b/")
-            cover = ("--cover-letter", "--cover-from-description=subject")
-            _git(
-                repository, "format-patch", "-q", *form, *cover, "-o", str(written), "base..series"
-            )
+            before = "base"
+            for topic, head in _commit_all(repository, "HEAD", changes, texts).items():
+                _switch(repository, {topic: (head, texts[f"{topic}/{steps.COVER}"])})
+                # The form of the mails is not for the user's own settings to choose.
+                form = ("--no-attach", "--src-prefix=a/", "--dst-prefix=b/")
+                cover = ("--cover-letter", "--cover-from-description=subject")
+                target = ("-o", str(written / topic), f"{before}..{topic}")
+                _git(repository, "format-patch", "-q", *form, *cover, *target)
+                before = topic
         try:
             with interruption_put_off():
                 output.mkdir(parents=True, exist_ok=True)
-                return [
-                    Path(shutil.move(mail, output / mail.name))
-                    for mail in sorted(written.iterdir())
-                ]
+                folders = list(dict.fromkeys(change.step.topic for change in changes))
+                for folder in folders:
+                    shutil.move(written / folder, output / folder)
+                return [mail for one in folders for mail in sorted((output / one).iterdir())]
         except OSError as error:
             raise Failure(f"cannot write {output}: {error.strerror}", "name another one") from error
 
@@ -102,9 +129,16 @@ def mails(found: source.Source, output: Path, texts: dict[str, str]) -> list[Pat
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `pagemint series`."""
     parser.add_argument("--kernel", metavar="LINE", help="the kernel line (default: the tree's)")
+    parser.add_argument(
+        "--topic",
+        metavar="T,...",
+        help="only these topics and those they need (all of "
+        f"{', '.join(topic.name for topic in steps.topics())})",
+    )
     target = parser.add_mutually_exclusive_group(required=True)
-    target.add_argument("--tree", type=Path, metavar="DIR", help="make a branch in this tree")
+    target.add_argument("--tree", type=Path, metavar="DIR", help="make branches in this tree")
     target.add_argument("--output", type=Path, metavar="DIR", help="write mails")
+    target.add_argument("--stat", action="store_true", help="count the lines of code of each topic")
     parser.add_argument(
         "--results",
         nargs="+",
@@ -116,8 +150,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Run `pagemint series`."""
-    # Who asks for the arguments alone, of all commands, is spared Jinja2.
-    from pagemint import messages
+    # Imported late so that building the parser does not load Jinja2.
+    from pagemint import code_lines, messages
 
     known = steps.lines()
     if args.kernel is not None and args.kernel not in known:
@@ -125,15 +159,19 @@ def main(args: argparse.Namespace) -> int:
             f"the series has no edits for Linux {args.kernel!r}",
             f"choose one of: {', '.join(known)}",
         )
+    chosen = steps.topics(args.topic.split(",") if args.topic else None)
+    if args.stat:
+        code_lines.show(source.get(args.kernel or known[-1]), chosen)
+        return 0
     # Before a source is fetched for it.
     if args.output:
         _check_output(args.output)
-    texts = messages.filled(args.results)
+    texts = messages.filled(args.results, chosen)
     if args.tree:
-        branch = commit(args.tree, texts, args.kernel)
-        note(f"{args.tree} is on the branch {branch}, {len(steps.of(known[-1]))} commits")
+        branches = commit(args.tree, texts, chosen, args.kernel)
+        note(f"{args.tree} is on {branches[-1]}; its branches: {', '.join(branches)}")
         return 0
-    for mail in mails(source.get(args.kernel or known[-1]), args.output, texts):
+    for mail in mails(source.get(args.kernel or known[-1]), args.output, texts, chosen):
         print(mail)
     return 0
 
@@ -170,13 +208,15 @@ def _same_identity(directory: Path) -> Iterator[None]:
         os.environ.update(before)
 
 
-def _check_clean(tree: Path, branch: str) -> None:
+def _check_clean(tree: Path, branches: Sequence[str]) -> None:
     if _git(tree, "status", "--porcelain", "--untracked-files=no"):
         raise Failure(f"{tree} has uncommitted changes", "commit or stash them first")
-    if _git(tree, "branch", "--list", branch):
-        raise Failure(
-            f"{tree} has a branch {branch} already", f"delete or rename it: git branch -m {branch}"
-        )
+    for branch in branches:
+        if _git(tree, "branch", "--list", branch):
+            raise Failure(
+                f"{tree} has a branch {branch} already",
+                f"delete or rename it: git branch -m {branch}",
+            )
 
 
 def _check_output(output: Path) -> None:
@@ -193,33 +233,47 @@ def _make_repository(tree: Path, message: str) -> None:
         _git(tree, "commit", "-q", "--no-verify", "--no-gpg-sign", "-m", message)
 
 
-def _switch(tree: Path, branch: str, head: str, cover: str) -> None:
-    """Make `branch` at the commit `head`, described by the cover letter, and check it out."""
-    name = f"refs/heads/{branch}"
-    # The second is what tells b4 where the cover letter is.
-    settings = {"description": cover, "b4-prep-cover-strategy": "branch-description"}
-    _git(tree, "update-ref", name, head, "")
+def _switch(tree: Path, branches: dict[str, tuple[str, str]]) -> None:
+    """Make branches, and check out the last one.
+
+    Args:
+        tree: where.
+        branches: by name, the commit and the description of each. All of them or none are made.
+    """
+    made = []
     try:
-        for key, value in settings.items():
-            _git(tree, "config", "--replace-all", f"branch.{branch}.{key}", value)
-        _git(tree, "checkout", "-q", branch)
+        for branch, (head, cover) in branches.items():
+            _git(tree, "update-ref", f"refs/heads/{branch}", head, "")
+            made.append(branch)
+            # The second setting tells b4 where the cover letter is.
+            settings = {"description": cover, "b4-prep-cover-strategy": "branch-description"}
+            for key, value in settings.items():
+                _git(tree, "config", "--replace-all", f"branch.{branch}.{key}", value)
+        _git(tree, "checkout", "-q", made[-1])
     except Failure:
-        # This takes its settings along.
-        _git(tree, "branch", "-q", "-D", branch)
+        for branch in made:
+            # This deletes its settings, too.
+            _git(tree, "branch", "-q", "-D", branch)
         raise
 
 
-def _commit_all(repository: Path, base: str, changes: list[Change], texts: dict[str, str]) -> str:
-    """Commit each change on top of `base`, through an index of its own; return the last commit.
+def _commit_all(
+    repository: Path, base: str, changes: list[Change], texts: dict[str, str]
+) -> dict[str, str]:
+    """Commit each change on top of `base`, through an index of its own.
 
     Args:
         repository: where.
         base: a commit.
-        changes: of the steps.
+        changes: those of the steps.
         texts: the message of each step.
+
+    Returns:
+        the last commit of each topic.
     """
     who = _identity(repository)
     parent = _git(repository, "rev-parse", base).strip()
+    heads = {}
     with tempfile.TemporaryDirectory(prefix="pagemint-") as name:
         env = {"GIT_INDEX_FILE": str(Path(name) / "index")}
         _git(repository, "read-tree", parent, env=env)
@@ -231,6 +285,7 @@ def _commit_all(repository: Path, base: str, changes: list[Change], texts: dict[
                 entry = f"100644,{_git(repository, *argv).strip()},{path}"
                 _git(repository, "update-index", "--add", "--cacheinfo", entry, env=env)
             tree = _git(repository, "write-tree", env=env).strip()
-            message = f"{texts[change.step.name]}\nSigned-off-by: {who}\n"
+            message = f"{texts[change.step.path]}\nSigned-off-by: {who}\n"
             parent = _git(repository, "commit-tree", tree, "-p", parent, "-m", message).strip()
-    return parent
+            heads[change.step.topic] = parent
+    return heads

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The steps of the series: reads them in kernel/, and puts them into a tree's files."""
+"""The patches: reads their topics and steps in kernel/, and applies them to a tree's files."""
 
 import argparse
 import os
 import re
 import shutil
 import tempfile
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache as once
 from pathlib import Path
 
 from pagemint import cache, source
@@ -17,38 +19,90 @@ KERNEL = Path(__file__).resolve().parent.parent / "kernel"
 """The kernel part: new files as they stand in a tree, and under series/ the steps."""
 
 COVER = "cover"
-"""The file beside the steps with the text of the cover letter."""
+"""The file in a topic's folder with the text of its cover letter."""
+
+
+_NOT_CODE = re.compile(r"(^|a/)(Documentation/|MAINTAINERS$)|/tests/|Kconfig\.debug$")
+
+
+@dataclass(frozen=True)
+class Topic:
+    """A patch series of its own.
+
+    Attributes:
+        name: its folder under series/.
+        needs: the topics that have to be applied before it.
+    """
+
+    name: str
+    needs: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Step:
-    """One patch of the series.
+    """One patch of a topic.
 
     Attributes:
-        name: its folder under series/, which sorts in the order of the series.
+        topic: the name of its topic.
+        name: its folder in the topic's, which sorts in the order of the patches.
         message: the commit message, for messages.filled() to fill, without a Signed-off-by.
         files: the new files that it adds, relative to a kernel tree.
-        diff: the edits to existing files, for one kernel line.
+        diff: the edits to existing files for one kernel line; None if it only adds files.
     """
 
+    topic: str
     name: str
     message: str
     files: tuple[str, ...]
-    diff: Path
+    diff: Path | None
+
+    @property
+    def path(self) -> str:
+        """The step's folder under series/: "device/02-template"."""
+        return f"{self.topic}/{self.name}"
 
 
 @dataclass(frozen=True)
 class Change:
-    """What one step does to a certain tree: the whole contents of each file it touches."""
+    """The result of one step on a certain tree.
+
+    Attributes:
+        step: the step.
+        contents: the whole contents of each file that it touches, after it.
+    """
 
     step: Step
     contents: dict[str, bytes]
 
 
+class _ConflictError(Exception):
+    """A step does not apply; says where and why."""
+
+
+def topics(names: Iterable[str] | None = None) -> list[Topic]:
+    """Return topics with those they need, in the order in which they apply.
+
+    Args:
+        names: the topics; None stands for all.
+
+    Raises:
+        Failure: there is no topic of that name.
+    """
+    known = _known_topics()
+    wanted = set(known if names is None else names)
+    unknown = sorted(wanted - known.keys())
+    if unknown:
+        raise Failure(f"there is no topic {unknown[0]!r}", f"choose from: {', '.join(known)}")
+    for topic in reversed(known.values()):
+        if topic.name in wanted:
+            wanted.update(topic.needs)
+    return [topic for topic in known.values() if topic.name in wanted]
+
+
 def lines() -> list[str]:
     """Return the kernel lines that the series has edits for, oldest first."""
     return sorted(
-        {path.stem for path in (KERNEL / "series").glob("*/*.diff")},
+        {path.stem for path in (KERNEL / "series").glob("*/*/*.diff")},
         key=_numbers,
     )
 
@@ -81,50 +135,99 @@ def nearest_line(line: str) -> str:
     return min(lines(), key=lambda one: abs(_release(one) - _release(line)))
 
 
-def of(line: str) -> list[Step]:
-    """Return the series for a kernel line that `lines` names."""
+def of(line: str, chosen: Sequence[Topic] | None = None) -> list[Step]:
+    """Return the steps for a kernel line, in order.
+
+    A step that has edits for other lines and none for this one is not for it.
+
+    Args:
+        line: one that `lines` names.
+        chosen: the topics; None stands for all.
+    """
     found = []
-    for folder in sorted(path for path in (KERNEL / "series").iterdir() if path.is_dir()):
-        listed = folder / "files"
-        files = tuple(listed.read_text().split()) if listed.exists() else ()
-        found.append(
-            Step(folder.name, (folder / "message").read_text(), files, folder / f"{line}.diff")
-        )
+    for topic in topics() if chosen is None else chosen:
+        folders = sorted(path for path in (KERNEL / "series" / topic.name).iterdir())
+        for folder in (path for path in folders if path.is_dir()):
+            diff = folder / f"{line}.diff"
+            if not diff.exists() and any(folder.glob("*.diff")):
+                continue
+            listed = folder / "files"
+            found.append(
+                Step(
+                    topic.name,
+                    folder.name,
+                    (folder / "message").read_text(),
+                    tuple(listed.read_text().split()) if listed.exists() else (),
+                    diff if diff.exists() else None,
+                )
+            )
     return found
 
 
-def digest(line: str) -> str:
-    """Return a digest of what `patch` puts into a tree of `line`: edits and new files alone."""
+def is_code(path: str) -> bool:
+    """Whether a file of a kernel tree is code, not documentation or a test."""
+    return not _NOT_CODE.search(path)
+
+
+def digest(line: str, chosen: Sequence[Topic] | None = None, *, code: bool = False) -> str:
+    """Return a digest of what `patch` puts into a tree of `line`: edits and new files alone.
+
+    Args:
+        line: the line of the tree.
+        chosen: the topics; None stands for all.
+        code: leave out files for which `is_code` is false. Results name this digest, as the rest
+            changes no time.
+    """
     parts: list[str | Path] = []
-    for one in of(nearest_line(line)):
-        parts.append(one.diff)
+    for one in of(nearest_line(line), chosen):
+        edits = re.split(r"^(?=--- a/)", one.diff.read_text() if one.diff else "", flags=re.M)
+        parts += [edit for edit in edits if not code or is_code(edit.partition("\n")[0])]
         for path in one.files:
-            parts += [path, KERNEL / path]
+            if not code or is_code(path):
+                parts += [path, KERNEL / path]
     return cache.digest(*parts)
 
 
-def plan(tree: Path, line: str) -> list[Change]:
+def plan(tree: Path, line: str, chosen: Sequence[Topic] | None = None) -> list[Change]:
     """Return what each step changes in `tree`, which is only read.
 
     Raises:
-        Failure: an edit does not apply exactly; names the step and the file.
+        Failure: an edit does not apply exactly. Names each topic that does not apply, and its
+            first conflict.
     """
-    changes = []
-    with tempfile.TemporaryDirectory(prefix="pagemint-") as name:
-        scratch = Path(name)
-        for one in of(nearest_line(line)):
-            changes.append(Change(one, _apply(one, tree, scratch)))
+    changes: list[Change] = []
+    contents: dict[str, bytes] = {}
+    conflicts: dict[str, str] = {}
+    chosen = topics() if chosen is None else chosen
+    steps = of(nearest_line(line), chosen)
+    for topic in chosen:
+        missing = [name for name in topic.needs if name in conflicts]
+        if missing:
+            conflicts[topic.name] = f"needs {missing[0]}"
+            continue
+        after, mine = dict(contents), []
+        try:
+            for one in (step for step in steps if step.topic == topic.name):
+                mine.append(Change(one, _apply(one, tree, after)))
+                after.update(mine[-1].contents)
+        except _ConflictError as conflict:
+            conflicts[topic.name] = str(conflict)
+            continue
+        contents = after
+        changes += mine
+    if conflicts:
+        raise _refusal(chosen, conflicts)
     return changes
 
 
-def patch(tree: Path, line: str) -> None:
-    """Put the whole series into `tree`, a plain directory of pagemint's own.
+def patch(tree: Path, line: str, chosen: Sequence[Topic] | None = None) -> None:
+    """Apply topics to `tree`, a plain directory of pagemint's own.
 
     Raises:
         Failure: an edit does not apply exactly; `tree` is as it was.
     """
     contents: dict[str, bytes] = {}
-    for change in plan(tree, line):
+    for change in plan(tree, line, chosen):
         contents.update(change.contents)
     for path, data in contents.items():
         target = tree / path
@@ -132,6 +235,16 @@ def patch(tree: Path, line: str) -> None:
         # The tree shares its files with another one: replace, never write into them.
         target.unlink(missing_ok=True)
         target.write_bytes(data)
+
+
+@once
+def _topics_in(file: Path) -> dict[str, Topic]:
+    lines = [line.split() for line in file.read_text().splitlines() if line[:1] != "#"]
+    return {name: Topic(name, tuple(needs)) for name, *needs in lines}
+
+
+def _known_topics() -> dict[str, Topic]:
+    return _topics_in(KERNEL / "series/topics")
 
 
 def _numbers(line: str) -> list[int]:
@@ -144,41 +257,58 @@ def _release(line: str) -> int:
     return version * 20 + patchlevel
 
 
-def _apply(one: Step, tree: Path, scratch: Path) -> dict[str, bytes]:
-    """Apply one step to the files in `scratch`, which are fetched from `tree` as they are needed.
+def _apply(one: Step, tree: Path, earlier: dict[str, bytes]) -> dict[str, bytes]:
+    """Return the contents of each file that a step touches, after it.
 
-    Returns:
-        the contents of each file that the step touches, after it.
+    Args:
+        one: the step.
+        tree: the unpatched tree.
+        earlier: the contents of the files that earlier steps have touched.
+
+    Raises:
+        _ConflictError: an edit does not apply exactly.
     """
-    touched = re.findall(r"^\+\+\+ b/(\S+)$", one.diff.read_text(), re.MULTILINE)
-    for path in touched:
-        if not (scratch / path).exists():
-            if not (tree / path).is_file():
-                raise _mismatch(one, path, "it is not there")
-            (scratch / path).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(tree / path, scratch / path)
-    try:
-        # No repository above the scratch directory may have a say.
-        env = os.environ | {"GIT_CEILING_DIRECTORIES": str(scratch.parent), "LC_ALL": "C"}
-        argv = ["git", "apply", "--whitespace=nowarn", str(one.diff)]
-        run(argv, cwd=scratch, env=env, what=f"step {one.name}")
-    except Failure as failure:
-        bad = re.search(r"patch failed: (\S+):(\d+)", failure.message + failure.remedy)
-        named = re.search(r"error: (\S+): patch does not apply", failure.message)
-        if bad or named:
-            path = bad[1] if bad else named[1] if named else ""
-            raise _mismatch(one, path, "it differs there from what the edit expects") from failure
-        raise
+    diff = one.diff.read_text() if one.diff else ""
+    touched = re.findall(r"^\+\+\+ b/(\S+)$", diff, re.MULTILINE)
+    with tempfile.TemporaryDirectory(prefix="pagemint-") as name:
+        scratch = Path(name)
+        for path in touched:
+            target = scratch / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if path in earlier:
+                target.write_bytes(earlier[path])
+            elif (tree / path).is_file():
+                shutil.copyfile(tree / path, target)
+            else:
+                raise _ConflictError(f"{one.name} edits {path}, which is not there")
+        if one.diff:
+            _git_apply(one, one.diff, scratch)
+        contents = {path: (scratch / path).read_bytes() for path in touched}
     for path in one.files:
-        if (tree / path).exists():
-            raise _mismatch(one, path, "it is there already")
-        (scratch / path).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(KERNEL / path, scratch / path)
-    return {path: (scratch / path).read_bytes() for path in [*touched, *one.files]}
+        if path in earlier or (tree / path).exists():
+            raise _ConflictError(f"{one.name} adds {path}, which is there already")
+        contents[path] = (KERNEL / path).read_bytes()
+    return contents
 
 
-def _mismatch(one: Step, path: str, why: str) -> Failure:
-    return Failure(
-        f"step {one.name} does not apply to {path}: {why}",
-        f"give an unpatched tree of one of the lines {', '.join(lines())}",
-    )
+def _git_apply(one: Step, diff: Path, scratch: Path) -> None:
+    # No repository above the scratch directory may have a say.
+    env = os.environ | {"GIT_CEILING_DIRECTORIES": str(scratch.parent), "LC_ALL": "C"}
+    argv = ["git", "apply", "--whitespace=nowarn", str(diff)]
+    try:
+        run(argv, cwd=scratch, env=env, what=f"step {one.path}")
+    except Failure as failure:
+        named = re.search(r"error: (\S+): patch does not apply", failure.message)
+        if not named:
+            raise
+        raise _ConflictError(f"{one.name} does not match {named[1]}") from failure
+
+
+def _refusal(chosen: Sequence[Topic], conflicts: dict[str, str]) -> Failure:
+    said = "; ".join(f"{name}: {why}" for name, why in conflicts.items())
+    others = [topic.name for topic in chosen if topic.name not in conflicts]
+    remedy = f"give an unpatched tree of one of the lines {', '.join(lines())}"
+    if others:
+        remedy += f", or rebase the topic (docs/series.md); these apply: {', '.join(others)}"
+    noun = "topic does" if len(conflicts) == 1 else "topics do"
+    return Failure(f"{len(conflicts)} {noun} not apply: {said}", remedy)

@@ -21,8 +21,8 @@ MODULE = Path(__file__).resolve().parent.parent / "module"
 
 _ROOM = 1_500_000_000  # bytes: the packages, and what is in them
 _HEADERS = (
-    Path("include/linux/memcpy_streaming.h"),
-    Path("arch/x86/include/asm/memcpy_streaming.h"),
+    Path("include/linux/memfill_streaming.h"),
+    Path("arch/x86/include/asm/memfill_streaming.h"),
 )
 """What the module includes of the kernel part."""
 

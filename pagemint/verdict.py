@@ -10,11 +10,8 @@ from pagemint.reader import Case, Result, Row
 from pagemint.sizes import format_power, format_size
 from pagemint.stats import Estimate
 
-_SAME = "slow"  # mainline's code in the patched tree: the same as base, in another place
-
-
-# A kernel that has the first does not do the second.
-_DEFAULTS = ("auto", "fill", "patched", "module")
+# The first of these that a result has stands for its patched tree.
+_DEFAULTS = ("streaming", "cached", "patched", "module")
 
 
 @dataclass(frozen=True)
@@ -72,8 +69,8 @@ class Judged:
         speedups = {case: self._speedups(members) for case, members in cases.items()}
         self._floors: dict[tuple[Condition, bool], float] = {}
         for case, found in speedups.items():
-            slow = found[_SAME].value if _SAME in found else 1.0
-            self._floors[_kind(case)] = max(self.floor(case), slow, 1 / slow)
+            same = found[result.same_as_base].value if result.same_as_base in found else 1.0
+            self._floors[_kind(case)] = max(self.floor(case), same, 1 / same)
         self.lines = {
             case: {name: self._line(row, speedups[case].get(name)) for name, row in members.items()}
             for case, members in cases.items()
@@ -93,7 +90,7 @@ class Judged:
         floor = self.floor(row.case)
         verdict = stats.judge(speedup, floor) if speedup else ""
         sentence = stats.sentence(speedup, floor) if speedup else ""
-        if speedup and row.variant == _SAME:
+        if speedup and row.variant == self.result.same_as_base:
             verdict, sentence = "same", f"the same code as base, {speedup.value:.2f}x"
         return Line(row, stats.median(row.runs_ms), speedup, verdict, sentence)
 
@@ -118,7 +115,7 @@ class Judged:
         """
         chosen: dict[tuple[object, ...], list[Line]] = {}
         for case in largest(self.lines):
-            name = default({name for name in self.lines[case] if name != _SAME})
+            name = default(self.lines[case])
             line = self.lines[case].get(name)
             if line and line.speedup:
                 key = (case.function, case.returns) if is_copy(case) else tuple(case)
@@ -138,10 +135,11 @@ class Judged:
                 f"{statistics.median(spreads):.1%} of its median"
                 + (f" (the worst series: {max(spreads):.1%})." if len(spreads) > 1 else ".")
             )
-        if any(_SAME in lines for lines in self.lines.values()):
+        again = self.result.same_as_base
+        if any(again in lines for lines in self.lines.values()):
             worst = max(self._floors.values()) - 1
             said.append(
-                f"base and slow are the same code in two places, and differ by up to {worst:.1%}: "
+                f"base and {again} are the same code in two places, and differ by {worst:.1%}: "
                 "in the same condition, no smaller difference counts."
             )
         said.append(

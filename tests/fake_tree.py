@@ -16,7 +16,7 @@ _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+\d+(?:,\d+)? @@")
 
 @dataclass
 class _Line:
-    """A line of a file; `step` is the first whose edit wants it to be there."""
+    """A line of a file; `step` is the path of the first step whose edit needs it."""
 
     text: str | None = None
     step: str = ""
@@ -28,12 +28,14 @@ class Needed:
 
     Attributes:
         line: the kernel line of the tree.
-        step: the first step that needs it.
+        topic: the topic of the first step that needs it.
+        step: the folder of that step in the topic's.
         path: its file.
         number: its place there, from 1.
     """
 
     line: str
+    topic: str
     step: str
     path: str
     number: int
@@ -56,13 +58,15 @@ def make(tree: Path, line: str = LINE) -> None:
 
 def needed(line: str = LINE) -> list[Needed]:
     """Return a line for each step and file that the step edits, as far as there is one."""
+    order = [step.path for step in steps.of(line)]
     found: dict[tuple[str, str], Needed] = {}
     for path, lines in _unpatched(line).items():
         for number, one in enumerate(lines, 1):
             # An empty line may be many a place.
             if one.text:
-                found.setdefault((one.step, path), Needed(line, one.step, path, number))
-    return sorted(found.values(), key=lambda one: (one.step, one.path))
+                topic, step = one.step.split("/")
+                found.setdefault((one.step, path), Needed(line, topic, step, path, number))
+    return [found[key] for key in sorted(found, key=lambda key: (order.index(key[0]), key[1]))]
 
 
 def spoil(tree: Path, line: Needed) -> None:
@@ -81,10 +85,16 @@ def _unpatched(line: str) -> dict[str, list[_Line]]:
     """Return what the edits say of each file before the first step; other lines have no text."""
     before: dict[str, list[_Line]] = {}
     now: dict[str, list[_Line]] = {}
+    added = set()
     for step in steps.of(line):
+        for new in step.files:
+            now[new] = [
+                _Line(one, step.path) for one in (steps.KERNEL / new).read_text().split("\n")
+            ]
+            added.add(new)
         path, at, left = "", 0, 0
-        shift = 0  # by how much the hunks so far have moved what comes behind them
-        for text in step.diff.read_text().splitlines():
+        shift = 0  # by how many lines the hunks so far have moved the rest of the file
+        for text in step.diff.read_text().splitlines() if step.diff else ():
             hunk = _HUNK.match(text)
             if left == 0 and text.startswith("+++ b/"):
                 path, shift = text.removeprefix("+++ b/"), 0
@@ -92,22 +102,23 @@ def _unpatched(line: str) -> dict[str, list[_Line]]:
                 now.setdefault(path, [])
             elif left == 0 and hunk:
                 at, left = int(hunk[1]) - 1 + shift, int(hunk[2] or 1)
-                _extend(before[path], now[path], at + left)
+                if path not in added:
+                    _extend(before[path], now[path], at + left)
             elif text.startswith("+") and not text.startswith("+++"):
-                now[path].insert(at, _Line(text[1:], step.name))
+                now[path].insert(at, _Line(text[1:], step.path))
                 at, shift = at + 1, shift + 1
             elif left and text[:1] in (" ", "-", ""):
                 one = now[path][at]
                 if one.text is None:
-                    one.text, one.step = text[1:], step.name
-                assert one.text == text[1:], f"{step.name}: {path}: {text!r} is {one.text!r}"
+                    one.text, one.step = text[1:], step.path
+                assert one.text == text[1:], f"{step.path}: {path}: {text!r} is {one.text!r}"
                 left -= 1
                 if text.startswith("-"):
                     del now[path][at]
                     shift -= 1
                 else:
                     at += 1
-    return before
+    return {path: lines for path, lines in before.items() if path not in added}
 
 
 def _extend(before: list[_Line], now: list[_Line], length: int) -> None:

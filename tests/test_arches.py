@@ -26,11 +26,10 @@ _TOUCHED = (
     "mm/page_alloc.o",
     "mm/util.o",
     "mm/tests/copy_highpages_kunit.o",
-    "lib/tests/memcpy_streaming_kunit.o",
+    "lib/tests/memfill_streaming_kunit.o",
 )
 _HOTPLUG = ("mm/memory_hotplug.o",)
 _ENGINE = (
-    "mm/memmap_race.o",
     "mm/memmap_template.o",
     "mm/memmap_threads.o",
     "mm/tests/memmap_template_kunit.o",
@@ -42,7 +41,7 @@ _ALWAYS = (
     "CONFIG_RUNTIME_TESTING_MENU=y",
     "CONFIG_KUNIT=y",
     "CONFIG_COPY_HIGHPAGES_KUNIT_TEST=y",
-    "CONFIG_MEMCPY_STREAMING_KUNIT_TEST=y",
+    "CONFIG_MEMFILL_STREAMING_KUNIT_TEST=y",
 )
 _WITH_HOTPLUG = (
     "CONFIG_MEMORY_HOTPLUG=y",
@@ -112,7 +111,7 @@ def test_what_the_series_touches_compiles(case: Case, tmp_path: Path) -> None:
     build.make(tree, tmp_path, "prepare")
     # A warning is an error.
     build.make(tree, tmp_path, *case.objects)
-    built = tmp_path / "lib/tests/memcpy_streaming_kunit.o"
+    built = tmp_path / "lib/tests/memfill_streaming_kunit.o"
     argv = [f"{case.arch.prefix}objdump", "-d", str(built)]
     code = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
     assert set(re.findall(r"\t(movnti|stnp)\b", code)) == ({case.stores} - {""})

@@ -162,7 +162,7 @@ def test_an_edit_that_does_not_apply_is_named(
     fake_tree.spoil(tree, line)
     text = (tree / line.path).read_text()
     said = _refusal("--ksrc", tree, "--size", "4MiB")
-    assert f"step {line.step} does not apply to {line.path}: it differs there" in said
+    assert f"{line.topic}: {line.step} does not match {line.path}" in said
     assert (tree / line.path).read_text() == text
     # The copy of the tree is whole, and of use once the tree is mended elsewhere.
     assert [name.split("-")[0] for name in _entries(cache_home)] == ["trees/own"]

@@ -161,9 +161,9 @@ def check_fault(memory: Memory, function: str, order: int, host_page: int, early
     whole = host_page * PAGE - memory.skew
     for variant in ("base", "patched"):
         memory.put(TO - GUARD, before)
-        memory.host.ask("hide", FIRST_PFN + FROM + host_page, 1)
+        memory.host.ask("hide", FIRST_PFN + FROM + host_page, 1, 0)
         result = memory.copy(variant, function, order, TO, FROM, early)
-        memory.host.ask("hide", FIRST_PFN, 0)
+        memory.host.ask("hide", FIRST_PFN, 0, 0)
         assert (result.status, result.queued, result.first) == (-EHWPOISON, 1, bad), variant
         assert result.faults >= 1
         after = memory.get(TO - GUARD, pages + 2 * GUARD)
@@ -215,21 +215,35 @@ def test_an_order_0_folio_can_be_bad(memory: Memory) -> None:
     check_fault(memory, "folio_mc_copy", 0, 0, 0)
 
 
-@pytest.mark.parametrize("function", ["folio_copy", "folio_mc_copy"])
-def test_where_the_fpu_cannot_be_used_it_is_not(memory: Memory, function: str) -> None:
+@pytest.mark.parametrize("page", [0, 1, 200, 511])
+def test_poison_under_a_write_fault_is_queued_once(memory: Memory, page: int) -> None:
     memory.move(0)
     memory.host.patch("plain", "erms")
-    data = random.Random(9).randbytes(PAGE << 9)
-    memory.put(FROM, data)
-    for page in (FROM, TO):
-        memory.fold(page, 9)
-    memory.host.ask("fpu", 0)
-    try:
-        # The host ends if a section begins.
-        assert memory.copy("patched", function, 9, TO, FROM) == Result(0, 0, -1, 0)
-    finally:
-        memory.host.ask("fpu", 1)
-    assert same(memory.get(TO, 512), data)
+    for start in (FROM, TO):
+        memory.fold(start, 9)
+    for variant in ("base", "patched"):
+        memory.host.ask("hide", FIRST_PFN + FROM + page, 1, 0)
+        result = memory.copy(variant, "copy_user_large_folio", 9, TO, FROM)
+        memory.host.ask("hide", FIRST_PFN, 0, 0)
+        assert (result.status, result.queued, result.first) == (-EHWPOISON, 1, page), variant
+
+
+@pytest.mark.parametrize("early", [0, 100])
+@pytest.mark.parametrize("page", [1, 2, 255, 511])
+def test_poison_that_can_be_read_again_still_fails_the_copy(
+    memory: Memory, page: int, early: int
+) -> None:
+    memory.move(0)
+    memory.host.patch("plain", "erms")
+    for start in (FROM, TO):
+        memory.fold(start, 9)
+    # Where the string instruction stopped: it may stop short, in the page before.
+    stopped = page - 1 if early else page
+    for variant, queued in (("base", page), ("patched", stopped)):
+        memory.host.ask("hide", FIRST_PFN + FROM + page, 1, 1)
+        # A page by itself never stops in the page before.
+        result = memory.copy(variant, "folio_mc_copy", 9, TO, FROM, early * (variant != "base"))
+        assert result == Result(-EHWPOISON, 1, queued, 1), variant
 
 
 def test_rows_pair_base_with_patched() -> None:

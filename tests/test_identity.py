@@ -213,7 +213,7 @@ def test_every_mode_leaves_what_base_leaves(memmap: Memmap, case: Case) -> None:
 @given(case=cases(), where=st.floats(0, 1, exclude_max=True), bit=st.integers(0, 7))
 def test_one_wrong_bit_is_seen(memmap: Memmap, case: Case, where: float, bit: int) -> None:
     base, _, _ = memmap.init(case, "base")
-    data = bytearray(memmap.init(case, "fill")[0])
+    data = bytearray(memmap.init(case, "streaming")[0])
     at = int(where * len(data))
     data[at] ^= 1 << bit
     (place,) = differences(base, bytes(data))
@@ -222,7 +222,7 @@ def test_one_wrong_bit_is_seen(memmap: Memmap, case: Case, where: float, bit: in
 
 def test_a_deduplicated_compound_is_written_in_part(memmap: Memmap) -> None:
     case = Case("generic", 9, (1 << 9) - MARGIN, 1 << 9, None, 0, False)
-    data, _, _ = memmap.init(case, "fill")
+    data, _, _ = memmap.init(case, "streaming")
     rest = data[(MARGIN + DEDUPLICATED) * STRUCT_PAGE :]
     assert rest == bytes([POISON]) * len(rest)
     assert data[: (MARGIN + DEDUPLICATED) * STRUCT_PAGE].endswith(
@@ -245,7 +245,7 @@ def traced(request: pytest.FixtureRequest) -> Iterator[Memmap]:
 )
 def test_an_active_tracepoint_sees_every_page(traced: Memmap, case: Case) -> None:
     check(traced, case)
-    assert traced.init(case, "fill")[2] >= case.written_end - case.first
+    assert traced.init(case, "streaming")[2] >= case.written_end - case.first
 
 
 def test_an_inactive_tracepoint_sees_none(memmap: Memmap) -> None:

@@ -101,15 +101,33 @@ class Memory:
         )
 
 
+def added(
+    start: int, sections: int, block: int, nid: int = 0, *, driver: bool = False, **more: bool
+) -> Case:
+    """Return memory that is hot-added: it begins within a section and ends with one.
+
+    Args:
+        start: pageblocks before it in its first section.
+        sections: how many of them it reaches into.
+        block: sections of a block.
+        nid: its node.
+        driver: see Case.
+        more: see Case.
+    """
+    first = start * PAGEBLOCK
+    return Case(
+        first, sections * SECTION - MARGIN - first, nid, block * SECTION, (), driver, **more
+    )
+
+
 @st.composite
 def hot_added(draw: st.DrawFn) -> Case:
-    # The start may lie behind a memory map of its own; the end may not.
-    start = draw(st.integers(0, SECTION // PAGEBLOCK)) * PAGEBLOCK
-    chunks = draw(st.integers(1, SECTION // CHUNK))
-    block = draw(st.integers(1, SECTION // CHUNK)) * CHUNK
-    nr = chunks * CHUNK - start % CHUNK
-    driver, unaccepted = draw(st.booleans()), draw(st.booleans())
-    return Case(start, nr, draw(st.integers(0, 1023)), block, (), driver, unaccepted)
+    # The start may lie behind a memmap of its own.
+    start = draw(st.integers(0, (SECTION - MARGIN) // PAGEBLOCK - 1))
+    sections, block, nid = (draw(st.integers(*ends)) for ends in ((1, 2), (1, 2), (0, 1023)))
+    return added(
+        start, sections, block, nid, driver=draw(st.booleans()), unaccepted=draw(st.booleans())
+    )
 
 
 @st.composite
@@ -159,11 +177,11 @@ def check(memory: Memory, case: Case) -> None:
 
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(case=hot_added())
-@example(case=Case(0, SECTION, 0, SECTION))
-@example(case=Case(PAGEBLOCK, SECTION - PAGEBLOCK, 1, 3 * CHUNK))
-@example(case=Case(PAGEBLOCK, PAGEBLOCK, 1023, CHUNK))
-@example(case=Case(0, 3 * CHUNK, 1, 2 * CHUNK, driver=True))
-@example(case=Case(0, 3 * CHUNK, 1, 2 * CHUNK, unaccepted=True))
+@example(case=added(0, 1, 1))
+@example(case=added(1, 2, 1, 1))
+@example(case=added(61, 1, 2, 1023))
+@example(case=added(0, 2, 1, 1, driver=True))
+@example(case=added(0, 2, 2, 1, unaccepted=True))
 def test_hot_added_memory_is_what_base_leaves(memory: Memory, case: Case) -> None:
     check(memory, case)
     isolated = range(FIRST_PFN + MARGIN + case.start, FIRST_PFN + MARGIN + case.start + case.nr)
@@ -190,9 +208,9 @@ def traced(request: pytest.FixtureRequest) -> Iterator[Memory]:
 
 
 @pytest.mark.parametrize(
-    "case", [Case(0, 4 * CHUNK, 1, 2 * CHUNK), Case(7, 4 * CHUNK, 1, 0, ((0, 3000), (3001, 4000)))]
+    "case", [added(0, 2, 1, 1), Case(7, 4 * CHUNK, 1, 0, ((0, 3000), (3001, 4000)))]
 )
 def test_an_active_tracepoint_sees_every_page(traced: Memory, case: Case) -> None:
     check(traced, case)
     # Once to be initialised, and once to be freed.
-    assert traced.bring_up(case, "fill").events == 2 * len(case.written)
+    assert traced.bring_up(case, "streaming").events == 2 * len(case.written)

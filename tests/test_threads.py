@@ -21,7 +21,7 @@ from pagemint.measure import MODES, MOST_THREADS
 
 GIB = 1 << 18  # pages
 WINDOW = 9 * GIB + 2 * SECTION
-THREADS = (2, 3, 8)
+THREADS = (2, 3, MOST_THREADS)
 
 # Aligned to the largest compounds and to nothing, from the end of a section and over some.
 CASES = {
@@ -66,21 +66,26 @@ def test_threads_leave_what_one_leaves(memmap: Memmap, name: str) -> None:
     for threads in (1, *THREADS):
         memmap.host.ask("threads", threads)
         # Each number in the mode that most differs, and one number in each mode.
-        for mode in MODES if threads == THREADS[0] else ["fill"]:
+        for mode in MODES if threads == THREADS[0] else ["streaming"]:
             data, mode_blocks, _ = memmap.init(case, mode)
             assert not differences(base, data), (mode, threads)
             assert mode_blocks == blocks, (mode, threads)
-            if mode == "slow":
-                assert memmap.threads == 1
-            elif mode != "auto":  # whose race one thread runs
-                assert memmap.threads == shared_among(case, threads), (mode, threads)
+            expected = 1 if mode == "slow" else shared_among(case, threads)
+            assert memmap.threads == expected, (mode, threads)
 
 
 def test_ranges_are_shared_at_all(memmap: Memmap) -> None:
-    assert {shared_among(case, 8) for case in CASES.values()} == {1, 2, 3, 4, 8}
+    assert {shared_among(case, MOST_THREADS) for case in CASES.values()} == {1, 2, 3, 4}
 
 
-def test_a_number_of_threads_that_the_host_has_not_is_refused(memmap: Memmap) -> None:
-    for threads in (0, MOST_THREADS + 1):
+def test_more_cpus_than_the_kernel_uses_get_no_thread(memmap: Memmap) -> None:
+    case = CASES["8 GiB"]
+    memmap.host.ask("threads", 2 * MOST_THREADS)
+    memmap.init(case, "streaming")
+    assert memmap.threads == MOST_THREADS
+
+
+def test_an_impossible_thread_count_is_refused(memmap: Memmap) -> None:
+    for threads in (0, 65):
         with pytest.raises(Exception, match="usage"):
             memmap.host.ask("threads", threads)

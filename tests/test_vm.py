@@ -87,11 +87,11 @@ def test_a_clean_guest_gives_its_records(guest: vmguest.Guest, tmp_path: Path) -
 
 
 def test_a_memory_map_that_differs_fails_the_run() -> None:
-    same = {"base": [record("base", "a")] * 2, "patched": [record("fill", "a")] * 2}
+    same = {"base": [record("base", "a")] * 2, "patched": [record("streaming", "a")] * 2}
     assert binds.same_hashes(binds.rows_of("fsdax", same, 1 << 30)) == 0
-    other = {**same, "patched": [record("fill", "b")] * 2}
+    other = {**same, "patched": [record("streaming", "b")] * 2}
     assert binds.same_hashes(binds.rows_of("fsdax", other, 1 << 30)) == 1
-    unsteady = {**same, "patched": [record("fill", "a"), record("fill", "b")]}
+    unsteady = {**same, "patched": [record("streaming", "a"), record("streaming", "b")]}
     assert binds.same_hashes(binds.rows_of("fsdax", unsteady, 1 << 30)) == 1
 
 
@@ -151,7 +151,10 @@ ok 3 hmm.hmm_device_coherent.open_close # SKIP DEVICE_COHERENT not available
 
 
 def test_speed_up_is_that_of_the_medians() -> None:
-    records = {"base": [record("base", "a", 300)] * 2, "patched": [record("fill", "a", 100)] * 2}
+    records = {
+        "base": [record("base", "a", 300)] * 2,
+        "patched": [record("streaming", "a", 100)] * 2,
+    }
     base, fill = binds.rows_of("fsdax", records, 1 << 30)
     assert (base.speedup, fill.speedup) == pytest.approx((1.0, 3.0))
 
@@ -228,7 +231,7 @@ SCENARIOS = ("fsdax", "devdax", "devdax-mem", "private")
 SUITES = (
     "copy_highpages",
     "memcpy_flushcache",
-    "memcpy_streaming",
+    "memfill_streaming",
     "memmap_template",
     "memmap_threads",
 )
@@ -284,16 +287,16 @@ BOOT = {"mem_total_kib": 8_000_000, "zones": ["node 0 Normal: spanned 3"], "defe
 @pytest.mark.parametrize(
     ("changes", "outcome", "said"),
     [
-        ({}, "pass", "8000000 KiB, on 2 nodes initialised late, slow, fill alike"),
-        ({"mem_total_kib": 7}, "fail", "mem_total_kib: 7 (fill), not 8000000 (slow)"),
-        ({"zones": []}, "fail", "zones: [] (fill), not ['node 0 Normal: spanned 3'] (slow)"),
-        ({"deferred_nodes": 0}, "fail", "fill: no memory was left for later"),
+        ({}, "pass", "8000000 KiB, on 2 nodes initialised late, slow, streaming alike"),
+        ({"mem_total_kib": 7}, "fail", "mem_total_kib: 7 (streaming), not 8000000 (slow)"),
+        ({"zones": []}, "fail", "zones: [] (streaming), not ['node 0 Normal: spanned 3'] (slow)"),
+        ({"deferred_nodes": 0}, "fail", "streaming: no memory was left for later"),
     ],
 )
 def test_boots_have_to_leave_the_same_memory(
     changes: dict[str, Any], outcome: str, said: str
 ) -> None:
-    assert vmboot.judge({"slow": BOOT, "fill": {**BOOT, **changes}}) == (outcome, said)
+    assert vmboot.judge({"slow": BOOT, "streaming": {**BOOT, **changes}}) == (outcome, said)
 
 
 @pytest.mark.skipif(

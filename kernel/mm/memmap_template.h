@@ -2,126 +2,123 @@
 #ifndef _MM_MEMMAP_TEMPLATE_H
 #define _MM_MEMMAP_TEMPLATE_H
 
-#include <linux/ktime.h>
-#include <linux/memcpy_streaming.h>
+#include <linux/memfill_streaming.h>
+#include <linux/minmax.h>
 #include <linux/mm_types.h>
 #include <linux/sched.h>
 
-#include "memmap_race.h"
-
 /**
- * enum memmap_init_mode - how the memory map of device memory is written
- * @MEMMAP_INIT_SLOW: every page is initialised by itself
- * @MEMMAP_INIT_TEMPLATE: whole runs of an image, through the cache
- * @MEMMAP_INIT_STREAMING: an image page by page, with memcpy_streaming()
- * @MEMMAP_INIT_FILL: whole runs with memfill_streaming()
- * @MEMMAP_INIT_AUTO: @MEMMAP_INIT_TEMPLATE or @MEMMAP_INIT_FILL, as is faster
+ * enum memmap_init_mode - how struct pages that are nearly identical are written
+ * @MEMMAP_INIT_SLOW: one by one, field by field
+ * @MEMMAP_INIT_CACHED: as copies of an image, through the cache
+ * @MEMMAP_INIT_STREAMING: as copies of an image, with streaming stores
  *
  * All of them leave the same bytes.
  */
 enum memmap_init_mode {
 	MEMMAP_INIT_SLOW,
-	MEMMAP_INIT_TEMPLATE,
+	MEMMAP_INIT_CACHED,
 	MEMMAP_INIT_STREAMING,
-	MEMMAP_INIT_FILL,
-	MEMMAP_INIT_AUTO,
 };
-
-/* Pages at the start of a run that make its template. */
-#define MEMMAP_TEMPLATE_NR	2
 
 #define MEMMAP_PAGE_WORDS	(sizeof(struct page) / sizeof(u64))
 
 /*
- * Bytes of a memory map from which on a race pays. A smaller one fits into the
- * caches of a large CPU, where cached stores are faster and serve who comes
- * next; and what a race costs would be felt.
+ * Pages at the start of a unit that the slow path initialises. The last two
+ * show how each further page differs from the one before. Before them, a
+ * compound has the pages that struct folio overlaps.
  */
-#define MEMMAP_RACE_MIN		SZ_32M
-
-/* Bytes that memmap_template_how() needs. */
-#define MEMMAP_TEMPLATE_HOW	40
+#define MEMMAP_RUN_IMAGES	2U
+#define MEMMAP_COMPOUND_IMAGES	\
+	(MEMMAP_RUN_IMAGES + (unsigned int)(sizeof(struct folio) / sizeof(struct page)))
 
 /**
- * struct memmap_template - the page that comes next, and how it advances
- * @mode: how it is written; in a race, how the chunk is that comes next
- * @chosen: whether @mode was chosen here, in MEMMAP_INIT_AUTO
- * @has_step: whether any word of @step is not 0
- * @image: the bytes of the page that comes next
- * @step: what each word of @image advances by from page to page
- * @race: decides on the mode; over where there is none
- * @chunk_left: pages left to write in a chunk of the race
- * @chunk_start: when that chunk was begun
+ * struct memmap_template - images of the struct pages of a range
+ * @mode: how they are written
+ * @nr_images: pages at the start of a unit that have an image
+ * @nr_units: units that the images come from so far, at most 2
+ * @image: the first pages of the next unit; of the only one while @nr_units is 1
+ * @step: what each word of @image advances by from unit to unit
  *
- * Until @race is over, the pages are written by one task in a row.
+ * A unit is a compound, or a whole run of single pages.
  */
 struct memmap_template {
 	enum memmap_init_mode mode;
-	bool chosen;
-	bool has_step;
-	union {
-		struct page page;
-		u64 words[MEMMAP_PAGE_WORDS];
-	} image;
-	u64 step[MEMMAP_PAGE_WORDS];
-	struct memmap_race race;
-	unsigned long chunk_left;
-	ktime_t chunk_start;
+	unsigned int nr_images;
+	unsigned int nr_units;
+	u64 image[MEMMAP_COMPOUND_IMAGES][MEMMAP_PAGE_WORDS];
+	u64 step[MEMMAP_COMPOUND_IMAGES][MEMMAP_PAGE_WORDS];
 };
 
 #ifdef CONFIG_MEMMAP_TEMPLATE
 int memmap_init_mode_set(const char *name);
-const char *memmap_init_mode_name(enum memmap_init_mode mode);
-void memmap_template_begin(struct memmap_template *t, unsigned long nr_pages);
-const char *memmap_template_how(const struct memmap_template *t, char *buf);
-void memmap_template_end(const struct memmap_template *t, unsigned long pfn,
-			 unsigned long nr_pages, s64 us);
-void memmap_template_repeat(struct memmap_template *t, struct page *page,
-			    unsigned long pfn, unsigned long nr_pages);
+enum memmap_init_mode memmap_init_mode_get(void);
+void memmap_template_write(struct memmap_template *t, struct page *page,
+			   unsigned long pfn, unsigned long nr_pages);
 #else
-static inline void memmap_template_begin(struct memmap_template *t,
+static inline enum memmap_init_mode memmap_init_mode_get(void)
+{
+	return MEMMAP_INIT_SLOW;
+}
+
+static inline void memmap_template_write(struct memmap_template *t,
+					 struct page *page, unsigned long pfn,
 					 unsigned long nr_pages)
-{
-	t->mode = MEMMAP_INIT_SLOW;
-}
-
-static inline const char *
-memmap_template_how(const struct memmap_template *t, char *buf)
-{
-	return "slow";
-}
-
-static inline void memmap_template_end(const struct memmap_template *t,
-				       unsigned long pfn,
-				       unsigned long nr_pages, s64 us)
-{
-}
-
-static inline void memmap_template_repeat(struct memmap_template *t,
-					  struct page *page, unsigned long pfn,
-					  unsigned long nr_pages)
 {
 }
 #endif /* CONFIG_MEMMAP_TEMPLATE */
 
 /**
- * memmap_template_drain - order what was written before what follows
+ * memmap_template_begin() - prepare for a range of units
  * @t: the template
+ * @nr_images: MEMMAP_RUN_IMAGES or MEMMAP_COMPOUND_IMAGES
+ */
+static inline void memmap_template_begin(struct memmap_template *t,
+					 unsigned int nr_images)
+{
+	t->mode = memmap_init_mode_get();
+	t->nr_images = nr_images;
+	t->nr_units = 0;
+}
+
+/**
+ * memmap_template_nr_slow() - how many pages of the next unit have no image yet
+ * @t: the template
+ * @nr_pages: pages in the unit
+ *
+ * The caller initialises as many, from the first page on, before it passes the
+ * unit to memmap_template_write(). They are all in MEMMAP_INIT_SLOW. Otherwise
+ * they are the first few pages of the first two units.
+ */
+static inline unsigned long
+memmap_template_nr_slow(const struct memmap_template *t, unsigned long nr_pages)
+{
+	if (t->mode == MEMMAP_INIT_SLOW)
+		return nr_pages;
+	return t->nr_units < 2 ? min(nr_pages, t->nr_images) : 0;
+}
+
+/**
+ * memmap_template_drain() - order what was written before later stores
+ * @t: the template
+ *
+ * Each thread drains before it lets another read the pages, and before it
+ * reads or writes them with ordinary stores itself.
  */
 static inline void memmap_template_drain(const struct memmap_template *t)
 {
 	if (t->mode != MEMMAP_INIT_SLOW)
-		memcpy_streaming_drain();
+		memfill_streaming_drain();
 }
 
 /**
- * memmap_template_resched - let others run between two sections
+ * memmap_template_resched() - let other tasks run between two sections
  * @t: the template
  *
- * Drains first. Where the task is preempted in between, the switch drains: it
- * takes the runqueue lock, and on x86 a locked instruction orders streaming
- * stores as a fence does. An architecture whose lock does not must have a
- * barrier in switch_to() that does.
+ * Drains first: streaming stores are ordered by a drain on the CPU that made
+ * them, and this task may continue on another one. It may also be preempted
+ * between two drains. Then the context switch orders them, as it takes the
+ * runqueue lock: on x86 by a locked instruction, which drains.
  */
 static inline void memmap_template_resched(const struct memmap_template *t)
 {

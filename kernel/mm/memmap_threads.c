@@ -1,58 +1,55 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A range of the memory map, shared out among threads.
+ * Initialise a large range of the memmap with several threads.
  *
- * One CPU has only so many stores on their way to memory at a time, and most
- * memory takes more than that. A few CPUs fill it; more gain nothing.
- *
- * See Documentation/mm/memmap_threads.rst.
+ * A CPU can have only so many stores on their way to memory. Where the memory
+ * takes more than that, a few CPUs are faster than one.
  */
 #include <linux/align.h>
 #include <linux/cpumask.h>
 #include <linux/minmax.h>
 #include <linux/mmzone.h>
-#include <linux/moduleparam.h>
 #include <linux/nodemask.h>
 #include <linux/numa.h>
 #include <linux/padata.h>
 #include <linux/sizes.h>
 #include <linux/topology.h>
 
+#include "memmap_template.h"
 #include "memmap_threads.h"
 
-/* At most, whatever CPUs there are. */
-unsigned int memmap_init_threads = 4;
-
-core_param(memmap_init_threads, memmap_init_threads, uint, 0644);
+/* Four CPUs fill most memory; more would only be kept from other work. */
+#define MEMMAP_THREADS_MAX		4
 
 /*
- * What a thread has to write at the least, in pages of the memory map: for less
- * it is not worth waking.
+ * Pages that each thread writes at the least: 16 MiB of struct pages, which
+ * take a CPU about half a millisecond.
  */
 #define MEMMAP_THREADS_MIN_PAGES	(SZ_1G >> PAGE_SHIFT)
 
 static unsigned int memmap_threads_max(int nid)
 {
-	/* The last of them may have gone offline just now. */
-	unsigned int cpus = max(cpumask_weight(cpumask_of_node(nid)), 1);
-
-	return clamp(READ_ONCE(memmap_init_threads), 1, cpus);
+	/* In slow mode nothing but mainline's own loop is to run. */
+	if (memmap_init_mode_get() == MEMMAP_INIT_SLOW)
+		return 1;
+	/* The last CPU of the node may have gone offline just now. */
+	return clamp(cpumask_weight(cpumask_of_node(nid)), 1, MEMMAP_THREADS_MAX);
 }
 
 /**
- * memmap_threads_run - initialise a range with as many threads as it is worth
+ * memmap_threads_run() - initialise a range with as many threads as it is worth
  * @range: the range
  *
- * There are at most as many threads as memmap_init_threads= says, and as the
- * node has CPUs, or if it has none the nearest node that has. The calling
- * thread is one of them. If it is the only one, it calls the function once, for
- * the whole range.
+ * The calling thread is one of them. There are no more than the node has CPUs;
+ * if it has none, the nearest node that has some counts. If the calling thread
+ * is the only one, it calls the function once, for the whole range.
  *
- * Parts begin where both a section and a compound do, so that no two threads
- * write to one. A range whose compounds are not aligned, which no driver has,
- * is not shared out.
+ * The parts of a range begin where both a section and a compound begin, so no
+ * two threads write to one. Ranges whose compounds are not aligned are not
+ * shared out; no driver has such a range.
  *
- * Return: the number of threads; jobs that run at the same time share them.
+ * Return: the number of threads, at most: jobs that run at the same time share
+ * padata's helpers.
  */
 unsigned int memmap_threads_run(const struct memmap_range *range)
 {

@@ -5,15 +5,15 @@
 #include <linux/types.h>
 
 /**
- * struct memmap_range - a range of the memory map, and who initialises it
- * @fn: initialises the part from @start_pfn to before @end_pfn, and drains what
- *      it streamed; called with @arg, in several threads at a time
+ * struct memmap_range - a part of the memmap, and the function to initialise it
+ * @fn: initialises the pages from @start_pfn to before @end_pfn and drains what
+ *	it has streamed; called with @arg, by several threads at a time
  * @arg: for @fn
  * @start_pfn: start of the range
  * @end_pfn: end of the range, after @start_pfn
  * @compound: pages in each compound, a power of two; 1 if there are none
- * @written: pages in each compound that @fn writes; the rest shares their memory
- * @nid: node of the memory map
+ * @written: pages of each compound that @fn writes; the rest shares their memory
+ * @nid: node of the memmap
  */
 struct memmap_range {
 	void (*fn)(unsigned long start_pfn, unsigned long end_pfn, void *arg);
@@ -25,8 +25,7 @@ struct memmap_range {
 	int nid;
 };
 
-#ifdef CONFIG_MEMMAP_TEMPLATE
-extern unsigned int memmap_init_threads;
+#ifdef CONFIG_MEMMAP_THREADS
 unsigned int memmap_threads_run(const struct memmap_range *range);
 #else
 static inline unsigned int memmap_threads_run(const struct memmap_range *range)
@@ -34,6 +33,6 @@ static inline unsigned int memmap_threads_run(const struct memmap_range *range)
 	range->fn(range->start_pfn, range->end_pfn, range->arg);
 	return 1;
 }
-#endif /* CONFIG_MEMMAP_TEMPLATE */
+#endif /* CONFIG_MEMMAP_THREADS */
 
 #endif /* _MM_MEMMAP_THREADS_H */

@@ -8,7 +8,7 @@
  * what they wrote. Where an architecture has inline copies for some sizes,
  * these must do the same as the function they stand for.
  *
- * That the data has left the cache cannot be seen from here.
+ * The tests cannot see whether the data has left the cache.
  */
 #include <kunit/test.h>
 #include <linux/compiler.h>
@@ -64,8 +64,9 @@ static __always_inline u32 flushcache_digest(const u8 *data, size_t size)
 }
 
 /*
- * The digest reads a buffer whose contents the compiler knows up to the copy.
- * If the copy does not tell it that memory changes, it may return those.
+ * The compiler knows what the buffer holds before the copy. If the copy does not
+ * say that it changes memory, the compiler may take the digest of the old
+ * contents.
  */
 #define DEFINE_DIGEST(n)						\
 static noinline u32 flushcache_digest_##n(const void *src)		\

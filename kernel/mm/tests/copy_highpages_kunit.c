@@ -2,35 +2,33 @@
 /*
  * KUnit tests for copies of runs of pages.
  *
- * No two words of the source and of what is around the destination are alike,
- * so one that is lost, moved or written beside the run shows.
+ * All words of the source and around the destination differ from each other.
+ * So a word shows that is lost, moved, or written beside the run.
  */
 #include <kunit/test.h>
 #include <linux/array_size.h>
 #include <linux/bits.h>
-#include <linux/copy_highpages.h>
 #include <linux/gfp.h>
 #include <linux/irqflags.h>
+#include <linux/mm.h>
 
-/* 4 MiB with pages of 4 KiB: twice the longest run that has a race. */
+#include "../internal.h"
+
+/* 4 MiB with pages of 4 KiB. */
 #define COPY_ORDER	10
 #define COPY_PAGES	BIT(COPY_ORDER)
 #define COPY_PAGE_WORDS	(PAGE_SIZE / sizeof(u64))
 #define COPY_WORDS	(COPY_PAGES * COPY_PAGE_WORDS)
 
-/* Where runs begin: not at the same place, and never at the edge. */
+/* Runs begin at different places, and never at the edge. */
 #define COPY_FROM	1
 #define COPY_TO		2
 
 #define COPY_SOURCE	BIT_ULL(32)
 #define COPY_AROUND	BIT_ULL(33)
 
-/*
- * On both sides of what the code distinguishes on x86: a page, an FPU section,
- * the shortest and the longest run that has a race.
- */
 static const unsigned int copy_lengths[] = {
-	1, 2, 15, 16, 17, 63, 64, 65, 100, 511, 512, 513, COPY_PAGES - 3,
+	1, 2, 15, 16, 17, 100, 511, 512, 513, COPY_PAGES - 3,
 };
 
 struct copy_pair {

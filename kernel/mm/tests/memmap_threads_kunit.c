@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * KUnit tests for the threads that share a range of the memory map.
+ * KUnit tests for the threads that share a range of the memmap.
  *
- * No memory map is written: what is looked at are the parts of the range that
- * the threads are handed.
+ * No memmap is written. The tests record the parts of a range that are handed
+ * to the threads.
  */
 #include <kunit/test.h>
 #include <linux/align.h>
@@ -20,9 +20,10 @@
 #include <linux/spinlock.h>
 #include <linux/topology.h>
 
+#include "../memmap_template.h"
 #include "../memmap_threads.h"
 
-/* Four to a thread, of up to eight, and those that alignment adds. */
+/* padata makes four parts for each thread, and alignment adds some. */
 #define THREADS_MAX_PARTS	64
 #define THREADS_JOBS		4
 #define THREADS_TIMEOUT		(20 * HZ)
@@ -135,26 +136,13 @@ static const char *threads_wrong(struct threads_record *r,
 	return pfn == range->end_pfn ? NULL : "it does not end at the end";
 }
 
-static void threads_bound_restore(void *threads)
+/* Most threads that a range may have: there is one in slow mode. */
+static unsigned int threads_most(void)
 {
-	memmap_init_threads = (unsigned long)threads;
+	if (memmap_init_mode_get() == MEMMAP_INIT_SLOW)
+		return 1;
+	return clamp(cpumask_weight(cpumask_of_node(threads_node())), 1, 4);
 }
-
-/* Have the bound that is set now restored at the end of the test case. */
-static int threads_test_init(struct kunit *test)
-{
-	return kunit_add_action(test, threads_bound_restore,
-				(void *)(unsigned long)memmap_init_threads);
-}
-
-static const unsigned int threads_bounds[] = { 0, 1, 2, 3, 8, UINT_MAX };
-
-static void threads_bound_desc(const unsigned int *bound, char *desc)
-{
-	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "%u", *bound);
-}
-
-KUNIT_ARRAY_PARAM(threads_bound, threads_bounds, threads_bound_desc);
 
 /* Ranges of all lengths, wherever they start. */
 static void threads_parts_test(struct kunit *test)
@@ -171,14 +159,11 @@ static void threads_parts_test(struct kunit *test)
 		0, 1, 2, 512, PAGES_PER_SECTION - 1, PAGES_PER_SECTION,
 		PAGES_PER_SECTION + 512,
 	};
-	const unsigned int bound = *(const unsigned int *)test->param_value;
 	struct threads_record *r;
 	unsigned int i, j, k;
 
 	r = kunit_kmalloc(test, sizeof(*r), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, r);
-	memmap_init_threads = bound;
-
 	for (i = 0; i < ARRAY_SIZE(compounds); i++) {
 		for (j = 0; j < ARRAY_SIZE(lengths); j++) {
 			for (k = 0; k < ARRAY_SIZE(starts); k++) {
@@ -197,7 +182,7 @@ static void threads_parts_test(struct kunit *test)
 				threads_record_init(r, false);
 				threads = memmap_threads_run(&range);
 				wrong = threads_wrong(r, &range, threads);
-				if (wrong || threads > max(bound, 1))
+				if (wrong || threads > threads_most())
 					KUNIT_FAIL(test,
 						   "PFN %#lx, nr %lu, compounds of %lu, %u threads: %s",
 						   range.start_pfn, lengths[j],
@@ -208,7 +193,7 @@ static void threads_parts_test(struct kunit *test)
 	}
 }
 
-/* What shares its memory with other pages costs nothing, and counts for nothing. */
+/* Pages that share their memory with others are not written, and do not count. */
 static void threads_deduplicated_test(struct kunit *test)
 {
 	struct memmap_range range = {
@@ -224,7 +209,6 @@ static void threads_deduplicated_test(struct kunit *test)
 	r = kunit_kmalloc(test, sizeof(*r), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, r);
 	range.arg = r;
-	memmap_init_threads = 8;
 	threads_record_init(r, false);
 	KUNIT_EXPECT_EQ(test, memmap_threads_run(&range), 1);
 	KUNIT_EXPECT_EQ(test, r->nr, 1);
@@ -254,11 +238,10 @@ static void threads_meet_test(struct kunit *test)
 	r = kunit_kmalloc(test, sizeof(*r), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, r);
 	range = threads_meeting(r);
-	memmap_init_threads = 2;
-	/* One CPU has nobody to meet. */
-	threads_record_init(r, cpumask_weight(cpumask_of_node(range.nid)) > 1);
+	/* One thread has none to meet. */
+	threads_record_init(r, threads_most() > 1);
 	threads = memmap_threads_run(&range);
-	KUNIT_EXPECT_EQ(test, threads, r->meet ? 2 : 1);
+	KUNIT_EXPECT_EQ(test, threads, threads_most());
 	KUNIT_EXPECT_EQ(test, r->timeouts, 0);
 	wrong = threads_wrong(r, &range, threads);
 	KUNIT_EXPECT_NULL_MSG(test, wrong, "%s", wrong);
@@ -294,7 +277,6 @@ static void threads_jobs_test(struct kunit *test)
 
 	jobs = kunit_kcalloc(test, THREADS_JOBS, sizeof(*jobs), GFP_KERNEL);
 	KUNIT_ASSERT_NOT_NULL(test, jobs);
-	memmap_init_threads = 8;
 
 	for (i = 0; i < THREADS_JOBS; i++) {
 		init_completion(&jobs[i].done);
@@ -311,7 +293,7 @@ static void threads_jobs_test(struct kunit *test)
 }
 
 static struct kunit_case threads_test_cases[] = {
-	KUNIT_CASE_PARAM(threads_parts_test, threads_bound_gen_params),
+	KUNIT_CASE(threads_parts_test),
 	KUNIT_CASE(threads_deduplicated_test),
 	KUNIT_CASE(threads_meet_test),
 	KUNIT_CASE(threads_jobs_test),
@@ -320,7 +302,6 @@ static struct kunit_case threads_test_cases[] = {
 
 static struct kunit_suite threads_test_suite = {
 	.name = "memmap_threads",
-	.init = threads_test_init,
 	.test_cases = threads_test_cases,
 };
 
