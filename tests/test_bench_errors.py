@@ -123,7 +123,7 @@ def test_a_memory_map_larger_than_memory_is_refused(tree: Path) -> None:
 def test_an_unknown_workload_is_refused(tree: Path, names: str) -> None:
     said = _refusal("--ksrc", tree, "--workload", names)
     assert "there is no workload" in said
-    assert "choose from fsdax, devdax, private" in said
+    assert "choose from fsdax, devdax, devdax-1g, private" in said
 
 
 @pytest.mark.parametrize(("runs", "status"), [("0", 1), ("-3", 1), ("many", 2), ("1.5", 2)])
