@@ -11,6 +11,8 @@ from collections.abc import Collection, Sequence
 from types import FrameType, ModuleType
 from typing import NoReturn
 
+from pagemint.base.errors import Failure
+
 COMMANDS = {
     "bench": "time the memory map's bring-up, before and after, on this machine",
     "vm": "bind and rebind real devices in virtual machines, before and after",
@@ -20,7 +22,7 @@ COMMANDS = {
     "report": "turn results into a page of plots",
     "doctor": "say what this machine can do, and what it lacks",
 }
-"""Each subcommand, which is a module of this package with add_arguments() and main(); its help."""
+"""Each subcommand, a module of pagemint.commands with add_arguments() and main(), and its help."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -74,7 +76,7 @@ def _run(argv: list[str]) -> int:
 
 
 def _module(name: str) -> ModuleType:
-    return importlib.import_module(f"pagemint.{name}")
+    return importlib.import_module(f"pagemint.commands.{name}")
 
 
 def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
@@ -82,7 +84,6 @@ def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
 
 
 def _report(error: Exception) -> int:
-    from pagemint.errors import Failure
 
     if isinstance(error, Failure):
         return _fail(str(error), 1)

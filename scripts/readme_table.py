@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Prints the table of the README: a row for each result in docs/results, newest first."""
 
-from pathlib import Path
+from pagemint.base import files
+from pagemint.kernels import steps
+from pagemint.native.device import paired
+from pagemint.results import reader
+from pagemint.results.reader import Result, Row
 
-from pagemint import reader, steps
-from pagemint.measure import paired
-from pagemint.reader import Result, Row
-
-RESULTS = Path(__file__).resolve().parent.parent / "docs/results"
 _CORES = {(25, 1): "Zen 3", (25, 17): "Zen 4", (26, 2): "Zen 5"}
 _HEAD = (
     "| CPU | fsdax | devdax, 2 MiB | hot-added, 2 GiB blocks | deferred | fsdax with Safe RET |",
@@ -17,8 +16,8 @@ _HEAD = (
 
 def table() -> str:
     """Return the table in Markdown."""
-    files = sorted(RESULTS.glob("*.json"), reverse=True)
-    return "\n".join([*_HEAD, *(_line(reader.read(str(file)), file.name) for file in files)])
+    kept = sorted(files.RESULTS.glob("*.json"), reverse=True)
+    return "\n".join([*_HEAD, *(_line(reader.read(str(file)), file.name) for file in kept)])
 
 
 def _line(result: Result, name: str) -> str:

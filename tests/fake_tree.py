@@ -8,7 +8,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from pagemint import steps
+from pagemint.base import files
+from pagemint.kernels import steps
 
 LINE = "7.3"
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+\d+(?:,\d+)? @@")
@@ -89,7 +90,7 @@ def _unpatched(line: str) -> dict[str, list[_Line]]:
     for step in steps.of(line):
         for new in step.files:
             now[new] = [
-                _Line(one, step.path) for one in (steps.KERNEL / new).read_text().split("\n")
+                _Line(one, step.path) for one in (files.KERNEL / new).read_text().split("\n")
             ]
             added.add(new)
         path, at, left = "", 0, 0

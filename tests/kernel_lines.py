@@ -3,7 +3,7 @@
 
 import os
 
-from pagemint import steps
+from pagemint.kernels import steps
 
 _KNOWN = steps.lines()
 _LONG = bool(os.environ.get("PAGEMINT_LONG"))

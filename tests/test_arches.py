@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from pagemint import build, source, steps
-from pagemint.build import Arch
+from pagemint.kernels import objects, sources, steps, trees
+from pagemint.kernels.trees import Arch
 
 pytestmark = pytest.mark.skipif(
     not os.environ.get("PAGEMINT_LONG"), reason="minutes of builds: run make check-long"
@@ -75,17 +75,17 @@ class Case:
 _WHOLE = (*_WITH_HOTPLUG, "CONFIG_ZONE_DEVICE=y", *_WITH_ENGINE)
 _NO_DEVICE = "# CONFIG_ZONE_DEVICE is not set"
 CASES = {
-    "arm64": Case(build.ARM64, _WHOLE, (*_TOUCHED, *_HOTPLUG, *_ENGINE), "stnp"),
+    "arm64": Case(trees.ARM64, _WHOLE, (*_TOUCHED, *_HOTPLUG, *_ENGINE), "stnp"),
     "riscv64": Case(_RISCV, _WHOLE, (*_TOUCHED, *_HOTPLUG, *_ENGINE), ""),
     "i386": Case(_I386, ("# CONFIG_MEMMAP_TEMPLATE is not set",), _TOUCHED, ""),
     "x86, no ZONE_DEVICE": Case(
-        build.X86,
+        trees.X86,
         (*_WITH_HOTPLUG, _NO_DEVICE, *_WITH_ENGINE),
         (*_TOUCHED, *_HOTPLUG, *_ENGINE),
         "movnti",
     ),
     "x86, no hotplug": Case(
-        build.X86,
+        trees.X86,
         (
             "# CONFIG_MEMORY_HOTPLUG is not set",
             _NO_DEVICE,
@@ -100,17 +100,17 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_what_the_series_touches_compiles(case: Case, tmp_path: Path) -> None:
-    _, patched = build.trees(source.get(steps.lines()[-1]))
+    _, patched = trees.pair(sources.get(steps.lines()[-1]))
     tree = replace(patched, arch=case.arch)
-    build.make(tree, tmp_path, "defconfig")
+    objects.make(tree, tmp_path, "defconfig")
     options = (*_ALWAYS, *case.options)
     with (tmp_path / ".config").open("a") as config:
         config.writelines(f"{option}\n" for option in options)
-    build.make(tree, tmp_path, "olddefconfig")
-    build.check_config(tmp_path / ".config", "of the test", options)
-    build.make(tree, tmp_path, "prepare")
+    objects.make(tree, tmp_path, "olddefconfig")
+    objects.check_config(tmp_path / ".config", "of the test", options)
+    objects.make(tree, tmp_path, "prepare")
     # A warning is an error.
-    build.make(tree, tmp_path, *case.objects)
+    objects.make(tree, tmp_path, *case.objects)
     built = tmp_path / "lib/tests/memfill_streaming_kunit.o"
     argv = [f"{case.arch.prefix}objdump", "-d", str(built)]
     code = subprocess.run(argv, capture_output=True, text=True, check=True).stdout

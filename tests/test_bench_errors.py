@@ -15,7 +15,9 @@ from pathlib import Path
 import fake_tree
 import pytest
 
-from pagemint import build, cache, native, result, source, steps
+from pagemint.base import cache, machine
+from pagemint.kernels import objects, sources, steps, trees
+from pagemint.native import link
 
 _PROGRAM = "import sys; from pagemint.cli import main; sys.exit(main())"
 _FULL_DISK = (
@@ -113,7 +115,7 @@ def test_a_size_that_cannot_be_is_refused(tree: Path, size: str, why: str) -> No
 
 def test_a_memory_map_larger_than_memory_is_refused(tree: Path) -> None:
     # A 64th of the device is its memory map; no machine has more memory free than it has.
-    size = min(64 * result.memory()["MemTotal"], 16 * 10**12) // 10**9
+    size = min(64 * machine.memory()["MemTotal"], 16 * 10**12) // 10**9
     if size == 16_000:
         pytest.skip("this machine can map the largest device")
     assert "of memory are free; give --size " in _refusal("--ksrc", tree, f"--size={size}GB")
@@ -234,7 +236,7 @@ _TIMING = (
 @pytest.fixture(scope="module")
 def user_cache() -> Path:
     """The user's own cache, with what a bench builds in it."""
-    native.link(build.trees(source.get(fake_tree.LINE)), build.DEBIAN)
+    link.link(trees.pair(sources.get(fake_tree.LINE)), objects.DEBIAN)
     return cache.root()
 
 

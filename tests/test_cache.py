@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from pagemint import cache
-from pagemint.errors import Failure
+from pagemint.base import cache
+from pagemint.base.errors import Failure
 
 _MAKER = """
 import sys
 from pathlib import Path
-from pagemint import cache
+from pagemint.base import cache
 
 def make(path):
     with Path(sys.argv[1]).open("a") as calls:
@@ -131,8 +131,8 @@ def test_a_program_that_outlives_a_killed_process_is_waited_for(
 ) -> None:
     script = f"touch {tmp_path}/begun; sleep 0.5; touch {tmp_path}/ended"
     program = (
-        "from pagemint import cache\n"
-        "from pagemint.run import run\n"
+        "from pagemint.base import cache\n"
+        "from pagemint.base.run import run\n"
         f"argv = ['sh', '-c', {script!r}]\n"
         "cache.entry('kind', 'key', lambda path: run(argv, what='a test'))\n"
     )

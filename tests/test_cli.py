@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from pagemint import cli, doctor
-from pagemint.errors import Failure
+from pagemint import cli, commands
+from pagemint.base.errors import Failure
+from pagemint.commands import doctor
 
 _Install = Callable[[Callable[[], int]], None]
 
@@ -26,9 +27,9 @@ def install(monkeypatch: pytest.MonkeyPatch) -> _Install:
     """Replaces the command `doctor` by a function."""
 
     def replace(work: Callable[[], int]) -> None:
-        module = types.ModuleType("pagemint.doctor")
+        module = types.ModuleType("pagemint.commands.doctor")
         vars(module).update(add_arguments=lambda parser: None, main=lambda args: work())
-        monkeypatch.setitem(sys.modules, "pagemint.doctor", module)
+        monkeypatch.setitem(sys.modules, "pagemint.commands.doctor", module)
 
     return replace
 
@@ -115,10 +116,10 @@ def test_signals_end_it_in_one_line(number: signal.Signals) -> None:
     program = (
         "import sys, types, time\n"
         "from pagemint.cli import main\n"
-        "module = types.ModuleType('pagemint.doctor')\n"
+        "module = types.ModuleType('pagemint.commands.doctor')\n"
         "module.add_arguments = lambda parser: None\n"
         "module.main = lambda args: (print('ready', flush=True), time.sleep(30))\n"
-        "sys.modules['pagemint.doctor'] = module\n"
+        "sys.modules['pagemint.commands.doctor'] = module\n"
         "sys.exit(main(['doctor']))\n"
     )
     argv = [sys.executable, "-c", program]
@@ -135,10 +136,10 @@ def test_closed_stdout_is_quiet() -> None:
     program = (
         "import sys, types\n"
         "from pagemint.cli import main\n"
-        "module = types.ModuleType('pagemint.doctor')\n"
+        "module = types.ModuleType('pagemint.commands.doctor')\n"
         "module.add_arguments = lambda parser: None\n"
         "module.main = lambda args: print('data' * 50000) or 0\n"
-        "sys.modules['pagemint.doctor'] = module\n"
+        "sys.modules['pagemint.commands.doctor'] = module\n"
         "sys.exit(main(['doctor']))\n"
     )
     read, write = os.pipe()
@@ -151,7 +152,7 @@ def test_closed_stdout_is_quiet() -> None:
 
 def test_every_command_has_a_module() -> None:
     for name in cli.COMMANDS:
-        assert (Path(cli.__file__).parent / f"{name}.py").exists(), name
+        assert (Path(commands.__file__).parent / f"{name}.py").exists(), name
 
 
 def test_doctor_runs() -> None:

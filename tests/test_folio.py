@@ -12,9 +12,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from kernel_lines import LINES
 
-from pagemint import build, folio, native, source
-from pagemint.folio import CLASSES, FUNCTIONS
-from pagemint.measure import FIRST_PFN, PAGE
+from pagemint.base.memmap import PAGE
+from pagemint.kernels import objects, sources, trees
+from pagemint.native import folio, link, process
+from pagemint.native.device import FIRST_PFN
+from pagemint.native.folio import CLASSES, FUNCTIONS
 
 GUARD = 2  # pages that are watched on both sides of a destination
 ORDER_MAX = 10
@@ -52,7 +54,7 @@ class Result:
 class Memory:
     """A host, and the memory of the folios that it shares with this process."""
 
-    def __init__(self, host: native.Host, descriptor: int) -> None:
+    def __init__(self, host: process.Host, descriptor: int) -> None:
         self.host = host
         self.descriptor = descriptor
         self.bytes = mmap.mmap(descriptor, PAGES * PAGE)
@@ -87,10 +89,10 @@ class Memory:
 
 @pytest.fixture(scope="module", params=LINES)
 def memory(request: pytest.FixtureRequest) -> Iterator[Memory]:
-    program = native.link(build.trees(source.get(request.param)), build.DEBIAN)
+    program = link.link(trees.pair(sources.get(request.param)), objects.DEBIAN)
     descriptor = os.memfd_create("folios")
     os.ftruncate(descriptor, PAGES * PAGE)
-    with native.Host(program, descriptor) as host:
+    with process.Host(program, descriptor) as host:
         host.patch("plain")
         host.ask("map", FIRST_PFN, PAGES, -1)
         yield Memory(host, descriptor)
@@ -249,7 +251,7 @@ def test_poison_that_can_be_read_again_still_fails_the_copy(
 def test_rows_pair_base_with_patched() -> None:
     tasks = [folio._Task("folio_copy", "erms", variant) for variant in ("base", "patched")]
     loops = {"movsb": "cached", "avx-nt": "streamed"}
-    tasks += [folio._Task(what, native.THIS_CPU, loop) for what in folio.LOOPS for loop in loops]
+    tasks += [folio._Task(what, process.THIS_CPU, loop) for what in folio.LOOPS for loop in loops]
     takes = {task: [float(4 - (task.variant == "patched"))] * 3 for task in tasks}
     best = folio._best(takes, loops)
     assert best["plain loop", "streamed"].variant == "avx-nt"

@@ -9,8 +9,12 @@ from typing import Any
 import pytest
 from test_stock import LONG, Records, guest_records
 
-from pagemint import cli, host, reader, stock, vmguest, vmkernel
-from pagemint.vmkernel import Kernel
+from pagemint import cli
+from pagemint.base import files
+from pagemint.commands import host
+from pagemint.kernels import stock
+from pagemint.kernels.image import Kernel
+from pagemint.results import reader
 
 
 @pytest.fixture
@@ -122,7 +126,7 @@ def test_it_is_for_root_and_brings_its_own_modules(
 def test_a_device_is_looked_at_before_each_unbind(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.syspath_prepend(str(vmkernel.GUEST))
+    monkeypatch.syspath_prepend(str(files.GUEST))
     inventory = importlib.import_module("inventory")
     monkeypatch.setattr(inventory, "ROOT", root)
     monkeypatch.setattr(inventory, "PATIENCE", 0.2)
@@ -182,7 +186,7 @@ def test_a_device_is_timed_as_in_a_guest(
         assert (scenario, count, size) == ("existing", 3, 1 << 30)
         return ["sh", "-c", f"cp {lines} {file}; echo $* >{root}/args", "-"]
 
-    monkeypatch.setattr(vmguest, "scenarios_command", command)
+    monkeypatch.setattr(host, "scenarios_command", command)
     monkeypatch.setattr(stock, "modules", lambda headers, what: (root, root))
     argv = ["--device", "pfn0.0", "--yes", "--rebinds", "3", "--headers", str(root)]
     argv += ["--json", str(root / "host.json"), *(["--no-report"] if status else [])]

@@ -12,8 +12,10 @@ from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 from kernel_lines import LINES, WHOLE
 
-from pagemint import build, native, source
-from pagemint.measure import FIRST_PFN, MODES, STRUCT_PAGE
+from pagemint.base.memmap import MODES, STRUCT_PAGE
+from pagemint.kernels import objects, sources, trees
+from pagemint.native import link, process
+from pagemint.native.device import FIRST_PFN
 
 SECTION = 1 << 15
 PAGEBLOCK = 512
@@ -23,13 +25,13 @@ WINDOW = 2 * SECTION + 3 * (1 << 18) + 2 * MARGIN
 POISON = 0xA5
 MIGRATE_MOVABLE = 1
 TYPES = {"private": 1, "coherent": 2, "fsdax": 3, "generic": 4, "pci_p2pdma": 5}
-CONFIGS = {"mask": build.DEBIAN, "pointer": build.NO_MASK}
+CONFIGS = {"mask": objects.DEBIAN, "pointer": objects.NO_MASK}
 # On 6.12 tails point to their head in either.
 HOSTS = [
     (line, name)
     for line in LINES
     for name, config in CONFIGS.items()
-    if line in WHOLE or config == build.DEBIAN
+    if line in WHOLE or config == objects.DEBIAN
 ]
 EXAMPLES = 30_000 if os.environ.get("PAGEMINT_LONG") else 1500
 
@@ -78,7 +80,7 @@ class Case:
 class Memmap:
     """A host, and the memory map that it shares with this process."""
 
-    def __init__(self, host: native.Host, memory: int) -> None:
+    def __init__(self, host: process.Host, memory: int) -> None:
         self.host = host
         self.bytes = mmap.mmap(memory, 0)
         self.threads = 1  # of the last initialisation
@@ -141,31 +143,31 @@ def cases(draw: st.DrawFn) -> Case:
 
 
 @pytest.fixture(scope="module", params=HOSTS, ids="-".join)
-def program(request: pytest.FixtureRequest) -> native.Program:
+def program(request: pytest.FixtureRequest) -> process.Program:
     line, config = request.param
-    return native.link(build.trees(source.get(line)), CONFIGS[config])
+    return link.link(trees.pair(sources.get(line)), CONFIGS[config])
 
 
 @pytest.fixture(scope="module")
-def memmap(program: native.Program) -> Iterator[Memmap]:
+def memmap(program: process.Program) -> Iterator[Memmap]:
     yield from open_memmap(program, trace=False)
 
 
 @contextmanager
 def shared_map(
-    program: native.Program, *, trace: bool, window: int
-) -> Iterator[tuple[native.Host, int]]:
+    program: process.Program, *, trace: bool, window: int
+) -> Iterator[tuple[process.Host, int]]:
     """Start a host and share the memory map of `window` pages with it, by that descriptor."""
     memory = os.memfd_create("memmap")
     os.ftruncate(memory, window * STRUCT_PAGE)
-    with native.Host(program, memory) as host:
+    with process.Host(program, memory) as host:
         host.patch("plain", events=trace)
         host.ask("map", FIRST_PFN, window, memory)
         yield host, memory
     os.close(memory)
 
 
-def open_memmap(program: native.Program, *, trace: bool, window: int = WINDOW) -> Iterator[Memmap]:
+def open_memmap(program: process.Program, *, trace: bool, window: int = WINDOW) -> Iterator[Memmap]:
     with shared_map(program, trace=trace, window=window) as (host, memory):
         yield Memmap(host, memory)
 
@@ -232,7 +234,7 @@ def test_a_deduplicated_compound_is_written_in_part(memmap: Memmap) -> None:
 
 @pytest.fixture(scope="module", params=WHOLE)
 def traced(request: pytest.FixtureRequest) -> Iterator[Memmap]:
-    program = native.link(build.trees(source.get(request.param)), build.NO_MASK)
+    program = link.link(trees.pair(sources.get(request.param)), objects.NO_MASK)
     yield from open_memmap(program, trace=True)
 
 

@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 from kernel_lines import WHOLE
 from test_identity import CONFIGS, HOSTS, POISON, differences, shared_map
 
-from pagemint import build, native, source
-from pagemint.measure import FIRST_PFN, MODES, STRUCT_PAGE
+from pagemint.base.memmap import MODES, STRUCT_PAGE
+from pagemint.kernels import objects, sources, trees
+from pagemint.native import link, process
+from pagemint.native.device import FIRST_PFN
 
 SECTION = 1 << 15
 PAGEBLOCK = 512
@@ -82,7 +84,7 @@ class Left:
 class Memory:
     """A host, and the memory map that it shares with this process."""
 
-    def __init__(self, host: native.Host, descriptor: int) -> None:
+    def __init__(self, host: process.Host, descriptor: int) -> None:
         self.host = host
         self.bytes = mmap.mmap(descriptor, WINDOW * STRUCT_PAGE)
 
@@ -143,17 +145,17 @@ def found_free(draw: st.DrawFn) -> Case:
 
 
 @pytest.fixture(scope="module", params=HOSTS, ids="-".join)
-def program(request: pytest.FixtureRequest) -> native.Program:
+def program(request: pytest.FixtureRequest) -> process.Program:
     line, config = request.param
-    return native.link(build.trees(source.get(line)), CONFIGS[config])
+    return link.link(trees.pair(sources.get(line)), CONFIGS[config])
 
 
 @pytest.fixture(scope="module")
-def memory(program: native.Program) -> Iterator[Memory]:
+def memory(program: process.Program) -> Iterator[Memory]:
     yield from open_memory(program, trace=False)
 
 
-def open_memory(program: native.Program, *, trace: bool) -> Iterator[Memory]:
+def open_memory(program: process.Program, *, trace: bool) -> Iterator[Memory]:
     with shared_map(program, trace=trace, window=WINDOW) as (host, descriptor):
         yield Memory(host, descriptor)
 
@@ -203,7 +205,7 @@ def test_memory_that_boot_frees_is_what_base_leaves(memory: Memory, case: Case) 
 
 @pytest.fixture(scope="module", params=WHOLE)
 def traced(request: pytest.FixtureRequest) -> Iterator[Memory]:
-    program = native.link(build.trees(source.get(request.param)), build.NO_MASK)
+    program = link.link(trees.pair(sources.get(request.param)), objects.NO_MASK)
     yield from open_memory(program, trace=True)
 
 

@@ -10,10 +10,12 @@ from pathlib import Path
 import fake_result
 import pytest
 
-from pagemint import messages, steps
-from pagemint.errors import Failure
+from pagemint.base import files
+from pagemint.base.errors import Failure
+from pagemint.kernels import steps
+from pagemint.series import messages
 
-_KEPT = sorted(messages.RESULTS.glob("*.json"))
+_KEPT = sorted(files.RESULTS.glob("*.json"))
 _NAMES = [step.path for step in steps.of(steps.lines()[-1])]
 _NAMES += [f"{topic.name}/{steps.COVER}" for topic in steps.topics()]
 
@@ -26,7 +28,7 @@ def template(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (folder / "7.3.diff").touch()
     (folder.parent / "cover").write_text("all: do it\n\nIn one step.\n")
     (folder.parent.parent / "topics").write_text("all\n")
-    monkeypatch.setattr(steps, "KERNEL", tmp_path / "kernel")
+    monkeypatch.setattr(files, "KERNEL", tmp_path / "kernel")
     return folder / "message"
 
 
@@ -149,7 +151,7 @@ def test_a_figure_that_is_missing_is_one_line(
 def test_no_result_at_all_is_one_line(
     template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(messages, "RESULTS", tmp_path)
+    monkeypatch.setattr(files, "RESULTS", tmp_path)
     with pytest.raises(Failure, match="all/01-one wants a figure, which no result has"):
         _body(template, "{{ machine() }}")
 
@@ -200,7 +202,7 @@ def test_machines_are_named(template: Path, tmp_path: Path) -> None:
 def test_the_newest_result_of_the_repository_comes_first(
     template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(messages, "RESULTS", tmp_path)
+    monkeypatch.setattr(files, "RESULTS", tmp_path)
     for date, cpu in (("2026-01-02", "New"), ("2026-01-01", "Old")):
         _result(tmp_path / f"{date}-x.json", cpu=cpu)
     shutil.copy(_KEPT[-1], tmp_path / "not-a-result.txt")

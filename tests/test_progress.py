@@ -3,8 +3,8 @@ import time
 
 import pytest
 
-from pagemint import progress
-from pagemint.progress import bar, step
+from pagemint.base import progress
+from pagemint.base.progress import bar, step
 
 
 @pytest.fixture(autouse=True)

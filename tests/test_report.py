@@ -18,11 +18,15 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from pagemint import cli, page, plots, reader, report, result, stats, verdict
-from pagemint.binds import BindRow
-from pagemint.errors import Failure
-from pagemint.measure import NativeRow
-from pagemint.verdict import Judged
+from pagemint import cli
+from pagemint.base import machine
+from pagemint.base.errors import Failure
+from pagemint.guests.binds import BindRow
+from pagemint.native.device import NativeRow
+from pagemint.report import page, plots
+from pagemint.report.write import after_run, directory
+from pagemint.results import estimates, reader, verdict
+from pagemint.results.verdict import Judged
 
 HOSTILE = '<script>alert(1)</script>"><img src=x onerror=alert(1)>'
 SMALL: dict[str, Any] = {"workloads": ("fsdax",), "modes": {"base": 57.0, "streaming": 35.0}}
@@ -140,7 +144,7 @@ def test_what_bench_and_vm_write_is_read() -> None:
         hash="ab",
     )
     body = fake_result.body()
-    body["host"] = result.host()
+    body["host"] = machine.about()
     body["rows"] = [dataclasses.asdict(native), dataclasses.asdict(guest)]
     found = reader.parse(json.dumps(body).encode(), "a.json")
     assert (found.rows[0].returns, found.rows[1].bind_ms) == ("plain", [3.0, 4.0])
@@ -213,7 +217,7 @@ def test_a_bootstrap_interval_holds_the_median_as_often_as_it_says() -> None:
     draw = np.random.default_rng(1)
     held = 0
     for _ in range(300):
-        estimate = stats.median(list(draw.lognormal(0, 0.1, 25)))
+        estimate = estimates.median(list(draw.lognormal(0, 0.1, 25)))
         held += estimate.low <= 1 <= estimate.high
     assert 0.90 < held / 300 < 0.99
 
@@ -221,27 +225,27 @@ def test_a_bootstrap_interval_holds_the_median_as_often_as_it_says() -> None:
 def test_pairing_is_kept() -> None:
     rounds = [10.0, 20.0, 40.0, 80.0, 10.0, 30.0, 50.0, 70.0]
     half = [each / 2 for each in rounds]
-    paired = stats.ratio(rounds, half, paired=True)
+    paired = estimates.ratio(rounds, half, paired=True)
     assert (paired.value, paired.low, paired.high, paired.count) == (2, 2, 2, 8)
-    apart = stats.ratio(rounds, half, paired=False)
+    apart = estimates.ratio(rounds, half, paired=False)
     assert apart.value == 2
     assert apart.high - apart.low > 1
-    assert not stats.ratio(rounds, half[1:], paired=True).paired
+    assert not estimates.ratio(rounds, half[1:], paired=True).paired
 
 
 def test_the_sentence_is_plain() -> None:
     assert (
-        stats.sentence(stats.Estimate(2.1, 2.08, 2.13, 30, True), 1.0)
+        estimates.sentence(estimates.Estimate(2.1, 2.08, 2.13, 30, True), 1.0)
         == "2.10x faster, 95% interval 2.08 to 2.13, 30 pairs"
     )
     assert (
-        stats.sentence(stats.Estimate(0.5, 0.4, 0.625, 30), 1.0)
+        estimates.sentence(estimates.Estimate(0.5, 0.4, 0.625, 30), 1.0)
         == "2.00x slower, 95% interval 1.60 to 2.50, 30 runs of each"
     )
-    assert stats.sentence(stats.Estimate(1.01, 0.99, 1.03, 30, True), 1.0).startswith(
+    assert estimates.sentence(estimates.Estimate(1.01, 0.99, 1.03, 30, True), 1.0).startswith(
         "no difference beyond the noise"
     )
-    assert "too few" in stats.sentence(stats.Estimate(2, 2, 2, 5), 1.0)
+    assert "too few" in estimates.sentence(estimates.Estimate(2, 2, 2, 5), 1.0)
 
 
 @pytest.mark.parametrize(
@@ -257,7 +261,7 @@ def test_the_sentence_is_plain() -> None:
 def test_an_interval_that_holds_1_or_the_floor_is_noise(
     low: float, high: float, floor: float, word: str
 ) -> None:
-    assert stats.judge(stats.Estimate((low + high) / 2, low, high, 10), floor) == word
+    assert estimates.judge(estimates.Estimate((low + high) / 2, low, high, 10), floor) == word
 
 
 def test_a_difference_as_large_as_that_of_the_same_code_is_noise() -> None:
@@ -469,16 +473,16 @@ def test_series_can_be_told_without_colour(scheme: str) -> None:
 
 
 def test_the_report_of_a_run_stands_beside_its_result(tmp_path: Path) -> None:
-    assert report.directory("vm", "out/vm.json") == Path("out/vm-report")
+    assert directory("vm", "out/vm.json") == Path("out/vm-report")
     state = tmp_path / "state-home/pagemint/bench-report"
-    assert report.directory("bench", None) == report.directory("bench", "-") == state
+    assert directory("bench", None) == directory("bench", "-") == state
     body = fake_result.body(**SMALL)
     del body["schema"]
     args = argparse.Namespace(command="bench", json=None, no_report=True)
-    report.after_run(args, body)
+    after_run(args, body)
     assert not state.exists()
     args.no_report = False
-    report.after_run(args, body)
+    after_run(args, body)
     assert (state / "index.html").exists()
 
 
@@ -494,7 +498,10 @@ def test_a_report_that_cannot_be_written_is_one_line(
 
 
 def test_nothing_that_draws_is_loaded_before_a_measurement() -> None:
-    program = "import sys; from pagemint import bench, vm, cli; cli.parser(); print(*sys.modules)"
+    program = (
+        "import sys; from pagemint import cli; from pagemint.commands import bench, vm; "
+        "cli.parser(); print(*sys.modules)"
+    )
     loaded = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     ).stdout.split()

@@ -15,7 +15,8 @@ from selenium import webdriver
 from selenium.webdriver.chrome.options import Options
 from selenium.webdriver.chrome.service import Service
 
-from pagemint import page, reader
+from pagemint.report import page
+from pagemint.results import reader
 
 SHOTS = Path(__file__).parent.parent / "out/screenshots"
 WIDTHS = (1280, 390)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pagemint.errors import Failure
-from pagemint.run import interruption_put_off, run
+from pagemint.base.errors import Failure
+from pagemint.base.run import interruption_put_off, run
 
 
 def _gone(pid: int) -> bool:
@@ -83,7 +83,7 @@ def test_the_whole_group_is_ended_on_interrupt(tmp_path: Path, stubborn: bool) -
     trap = "trap '' TERM;" if stubborn else ""
     script = f"{trap} sleep 60 & echo $$ $! > {pids}.new; mv {pids}.new {pids}; wait"
     program = (
-        "import sys, pagemint.run as r; r._GRACE = 0.3\n"
+        "import sys, pagemint.base.run as r; r._GRACE = 0.3\n"
         f"r.run(['sh', '-c', {script!r}], what='a test')"
     )
     parent = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.PIPE)
@@ -109,7 +109,7 @@ def test_a_child_is_ended_that_was_started_as_the_signal_came(
     """The signal comes when the child runs and Popen() has not returned."""
     pid = tmp_path / "pid"
     program = f"""
-import os, signal, subprocess, pagemint.run
+import os, signal, subprocess, pagemint.base.run
 signal.signal(signal.SIGTERM, signal.default_int_handler)
 start = subprocess.Popen.__init__
 def interrupted(child, *args, **kwargs):
@@ -118,7 +118,7 @@ def interrupted(child, *args, **kwargs):
     os.kill(os.getpid(), {int(number)})
     list(range(1000))
 subprocess.Popen.__init__ = interrupted
-pagemint.run.run(["sleep", "60"], what="a test")
+pagemint.base.run.run(["sleep", "60"], what="a test")
 """
     ended = subprocess.run([sys.executable, "-c", program], stderr=subprocess.PIPE, timeout=30)
     assert b"KeyboardInterrupt" in ended.stderr

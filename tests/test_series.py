@@ -15,8 +15,10 @@ import fake_tree
 import pytest
 from kernel_lines import LINES
 
-from pagemint import build, messages, series, source, steps
-from pagemint.errors import Failure
+from pagemint.base import files
+from pagemint.base.errors import Failure
+from pagemint.kernels import sources, steps, trees
+from pagemint.series import branches, messages
 
 _NAME, _EMAIL = "Ada Tester", "ada@example.org"
 _TOPICS = [topic.name for topic in steps.topics()]
@@ -100,7 +102,7 @@ def test_topics_come_with_those_they_need_in_order() -> None:
     assert _TOPICS[:2] == ["fixes", "device"]
     assert [topic.name for topic in steps.topics(["threads"])] == ["device", "threads"]
     assert [topic.name for topic in steps.topics(["copies", "fixes"])] == ["fixes", "copies"]
-    folders = {path.name for path in (steps.KERNEL / "series").iterdir() if path.is_dir()}
+    folders = {path.name for path in (files.KERNEL / "series").iterdir() if path.is_dir()}
     assert folders == set(_TOPICS)
 
 
@@ -111,9 +113,9 @@ def test_an_unknown_topic_is_refused() -> None:
 
 def test_each_new_file_belongs_to_exactly_one_step() -> None:
     there = {
-        str(path.relative_to(steps.KERNEL))
-        for path in steps.KERNEL.rglob("*")
-        if path.is_file() and "series" not in path.relative_to(steps.KERNEL).parts
+        str(path.relative_to(files.KERNEL))
+        for path in files.KERNEL.rglob("*")
+        if path.is_file() and "series" not in path.relative_to(files.KERNEL).parts
     }
     assert Counter(path for step in _STEPS for path in step.files) == Counter(there)
 
@@ -151,7 +153,7 @@ def test_the_nearest_line_is_the_fewest_releases_away(
     (tmp_path / "series/one/01-first").mkdir(parents=True)
     for line in ("7.3", "6.12", "6.9"):
         (tmp_path / f"series/one/01-first/{line}.diff").touch()
-    monkeypatch.setattr(steps, "KERNEL", tmp_path)
+    monkeypatch.setattr(files, "KERNEL", tmp_path)
     assert steps.lines() == ["6.9", "6.12", "7.3"]
     lines = ["6.1", "6.9", "6.10", "6.11", "6.17", "6.18", "7.1", "7.3", "7.10"]
     assert [steps.nearest_line(line) for line in lines] == (
@@ -170,10 +172,10 @@ def newer(plain: Path) -> Path:
 def test_a_tree_of_another_version_takes_edits_and_configuration_of_the_nearest_line(
     newer: Path,
 ) -> None:
-    found = source.from_tree(newer)
+    found = sources.from_tree(newer)
     assert found.line == "7.4"
-    assert [tree.line for tree in build.trees(found)] == [fake_tree.LINE] * 2
-    assert series.commit(newer, _TEXTS) == _BRANCHES
+    assert [tree.line for tree in trees.pair(found)] == [fake_tree.LINE] * 2
+    assert branches.commit(newer, _TEXTS) == _BRANCHES
 
 
 def test_a_tree_of_another_version_is_refused_if_an_edit_does_not_apply(newer: Path) -> None:
@@ -181,8 +183,8 @@ def test_a_tree_of_another_version_is_refused_if_an_edit_does_not_apply(newer: P
     fake_tree.spoil(newer, line)
     before = _state(newer)
     for take in (
-        lambda tree: series.commit(tree, _TEXTS),
-        lambda tree: build.trees(source.from_tree(tree)),
+        lambda tree: branches.commit(tree, _TEXTS),
+        lambda tree: trees.pair(sources.from_tree(tree)),
     ):
         with pytest.raises(Failure, match=f"{line.topic}: {line.step} does not match {line.path}"):
             take(newer)
@@ -194,7 +196,7 @@ def test_a_tree_of_another_version_is_refused_if_an_edit_does_not_apply(newer: P
 
 def test_the_branch_has_one_commit_a_step_in_order(checkout: Path) -> None:
     main = _git(checkout, "rev-parse", "main").strip()
-    assert series.commit(checkout, _TEXTS) == _BRANCHES
+    assert branches.commit(checkout, _TEXTS) == _BRANCHES
     commits = _commits(checkout, main)
     assert len(commits) == len(_STEPS)
     for commit, step in zip(commits, _STEPS, strict=True):
@@ -212,18 +214,18 @@ def test_the_branch_has_one_commit_a_step_in_order(checkout: Path) -> None:
 
 
 def test_the_branch_is_checked_out_with_the_new_files_as_they_are(checkout: Path) -> None:
-    series.commit(checkout, _TEXTS)
+    branches.commit(checkout, _TEXTS)
     assert _git(checkout, "symbolic-ref", "HEAD").strip() == f"refs/heads/{_BRANCH}"
     assert _git(checkout, "status", "--porcelain") == ""
     edited = {
         path for step in _STEPS if step.diff for path in fake_tree.edited(step.diff.read_text())
     }
     for path in _NEW - edited:
-        assert (checkout / path).read_bytes() == (steps.KERNEL / path).read_bytes(), path
+        assert (checkout / path).read_bytes() == (files.KERNEL / path).read_bytes(), path
 
 
 def test_each_topic_has_a_branch_on_top_of_the_one_before(checkout: Path) -> None:
-    series.commit(checkout, _TEXTS)
+    branches.commit(checkout, _TEXTS)
     before = "main"
     for topic, branch in zip(_TOPICS, _BRANCHES, strict=True):
         names = [step.path for step in _STEPS if step.topic == topic]
@@ -234,7 +236,7 @@ def test_each_topic_has_a_branch_on_top_of_the_one_before(checkout: Path) -> Non
 @pytest.mark.parametrize("topic", _TOPICS)
 def test_a_topic_applies_with_those_it_needs_alone(plain: Path, topic: str) -> None:
     chosen = steps.topics([topic])
-    made = series.commit(plain, _TEXTS, chosen)
+    made = branches.commit(plain, _TEXTS, chosen)
     assert made == [f"pagemint-{fake_tree.LINE}-{one.name}" for one in chosen]
 
 
@@ -246,7 +248,7 @@ def test_topics_apply_in_any_company(tmp_path: Path, line: str) -> None:
 
 
 def test_each_commit_holds_what_its_diff_says(checkout: Path) -> None:
-    series.commit(checkout, _TEXTS)
+    branches.commit(checkout, _TEXTS)
     commits = ["main", *_commits(checkout, "main")]
     for before, after, step in zip(commits, commits[1:], _STEPS, strict=False):
         written = step.diff.read_text() if step.diff else ""
@@ -263,7 +265,7 @@ def test_each_commit_holds_what_its_diff_says(checkout: Path) -> None:
 def test_the_cover_letters_are_where_git_and_b4_look_for_them(checkout: Path) -> None:
     # An earlier branch of that name may have left this.
     _git(checkout, "config", f"branch.{_BRANCH}.description", "old")
-    series.commit(checkout, _TEXTS)
+    branches.commit(checkout, _TEXTS)
     for topic, branch in zip(_TOPICS, _BRANCHES, strict=True):
         settings = [f"branch.{branch}.{key}" for key in ("description", "b4-prep-cover-strategy")]
         cover, strategy = (_git(checkout, "config", "--get-all", one) for one in settings)
@@ -273,14 +275,14 @@ def test_the_cover_letters_are_where_git_and_b4_look_for_them(checkout: Path) ->
 
 def test_untracked_files_stay(checkout: Path) -> None:
     (checkout / "notes").write_text("mine")
-    series.commit(checkout, _TEXTS)
+    branches.commit(checkout, _TEXTS)
     assert (checkout / "notes").read_text() == "mine"
     assert _git(checkout, "status", "--porcelain") == "?? notes\n"
 
 
 def test_a_plain_directory_becomes_a_checkout(plain: Path) -> None:
     before = _state(plain)
-    assert series.commit(plain, _TEXTS) == _BRANCHES
+    assert branches.commit(plain, _TEXTS) == _BRANCHES
     assert _git(plain, "rev-list", "--count", "base").strip() == "1"
     assert len(_commits(plain, "base")) == len(_STEPS)
     assert _git(plain, "status", "--porcelain") == ""
@@ -293,7 +295,7 @@ def test_a_plain_directory_inside_a_checkout_becomes_one_of_its_own(
     tmp_path: Path, plain: Path
 ) -> None:
     _git(tmp_path, "init", "-q", "-b", "outer")
-    series.commit(plain, _TEXTS)
+    branches.commit(plain, _TEXTS)
     assert _git(plain, "rev-parse", "--show-toplevel").strip() == str(plain)
     assert _git(tmp_path, "for-each-ref") == ""
 
@@ -301,7 +303,7 @@ def test_a_plain_directory_inside_a_checkout_becomes_one_of_its_own(
 def test_settings_for_commits_do_not_matter(plain: Path, git_home: Path) -> None:
     with (git_home / "gitconfig").open("a") as file:
         file.write("[commit]\n\tgpgSign = true\n[gpg]\n\tprogram = false\n")
-    series.commit(plain, _TEXTS)
+    branches.commit(plain, _TEXTS)
     assert len(_commits(plain, "base")) == len(_STEPS)
 
 
@@ -316,7 +318,7 @@ def test_uncommitted_changes_are_refused_and_kept(checkout: Path, how: str) -> N
         _git(checkout, "add", "mm/Makefile")
     before = _state(checkout)
     with pytest.raises(Failure, match="has uncommitted changes; commit or stash them first"):
-        series.commit(checkout, _TEXTS)
+        branches.commit(checkout, _TEXTS)
     assert _state(checkout) == before
 
 
@@ -324,15 +326,15 @@ def test_an_existing_branch_is_refused_and_kept(checkout: Path) -> None:
     _git(checkout, "branch", _BRANCHES[2], "main^")
     before = _state(checkout)
     with pytest.raises(Failure, match=f"has a branch {_BRANCHES[2]} already"):
-        series.commit(checkout, _TEXTS)
+        branches.commit(checkout, _TEXTS)
     assert _state(checkout) == before
 
 
 def test_a_second_run_is_refused(checkout: Path) -> None:
-    series.commit(checkout, _TEXTS)
+    branches.commit(checkout, _TEXTS)
     before = _state(checkout)
     with pytest.raises(Failure, match=f"has a branch {_BRANCHES[0]} already"):
-        series.commit(checkout, _TEXTS)
+        branches.commit(checkout, _TEXTS)
     assert _state(checkout) == before
 
 
@@ -347,7 +349,7 @@ def test_an_edit_that_does_not_apply_is_named(tmp_path: Path, line: fake_tree.Ne
     fake_tree.spoil(tree, line)
     before = _state(tree)
     with pytest.raises(Failure) as caught:
-        series.commit(tree, _TEXTS)
+        branches.commit(tree, _TEXTS)
     assert f"{line.topic}: {line.step} does not match {line.path}" in caught.value.message
     needing = [one.name for one in steps.topics() if line.topic in one.needs]
     assert all(f"{name}: " in caught.value.message for name in needing)
@@ -360,7 +362,7 @@ def test_edits_that_do_not_apply_leave_a_checkout_as_it_was(checkout: Path) -> N
     _git(checkout, "commit", "-q", "-a", "-m", "spoilt")
     before = _state(checkout)
     with pytest.raises(Failure, match="not apply"):
-        series.commit(checkout, _TEXTS)
+        branches.commit(checkout, _TEXTS)
     assert _state(checkout) == before
 
 
@@ -368,8 +370,8 @@ def test_a_topic_that_does_not_apply_leaves_the_others(plain: Path) -> None:
     line = next(one for one in fake_tree.needed() if one.topic == "copies")
     fake_tree.spoil(plain, line)
     with pytest.raises(Failure, match=r"1 topic does not apply: copies: .* these apply: fixes, de"):
-        series.commit(plain, _TEXTS)
-    series.commit(plain, _TEXTS, steps.topics(["online"]))
+        branches.commit(plain, _TEXTS)
+    branches.commit(plain, _TEXTS, steps.topics(["online"]))
 
 
 def test_a_file_that_is_gone_is_named(plain: Path) -> None:
@@ -377,7 +379,7 @@ def test_a_file_that_is_gone_is_named(plain: Path) -> None:
     (plain / edited).unlink()
     before = _state(plain)
     with pytest.raises(Failure, match=f"device: 01-memfill edits {edited}, which is not there"):
-        series.commit(plain, _TEXTS)
+        branches.commit(plain, _TEXTS)
     assert _state(plain) == before
 
 
@@ -389,7 +391,7 @@ def test_a_new_file_that_is_there_already_is_named(plain: Path, path: str) -> No
     (step,) = [step for step in _STEPS if path in step.files]
     said = f"{step.topic}: {step.name} adds {path}, which is there already"
     with pytest.raises(Failure, match=said):
-        series.commit(plain, _TEXTS)
+        branches.commit(plain, _TEXTS)
     assert _state(plain) == before
 
 
@@ -397,14 +399,14 @@ def test_a_checkout_that_fails_takes_the_branch_back(checkout: Path) -> None:
     (checkout / ".git/index.lock").touch()
     before = [_git(checkout, "for-each-ref"), _git(checkout, "config", "--list", "--local")]
     with pytest.raises(Failure, match="git checkout"):
-        series.commit(checkout, _TEXTS)
+        branches.commit(checkout, _TEXTS)
     after = [_git(checkout, "for-each-ref"), _git(checkout, "config", "--list", "--local")]
     assert after == before
 
 
 def test_a_directory_that_is_no_kernel_tree_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Failure, match="is no Linux source tree"):
-        series.commit(tmp_path, _TEXTS)
+        branches.commit(tmp_path, _TEXTS)
     assert not (tmp_path / ".git").exists()
 
 
@@ -413,7 +415,7 @@ def test_no_identity_is_one_line(plain: Path, tmp_path: Path, target: str) -> No
     before = _state(plain)
     given = plain if target == "--tree" else tmp_path / "mails"
     # That the result kept may be of another state of the series is said, too.
-    result = json.loads(max(messages.RESULTS.glob("*.json")).read_text())
+    result = json.loads(max(files.RESULTS.glob("*.json")).read_text())
     result["kernel"]["series"] = steps.digest(fake_tree.LINE, code=True)
     (tmp_path / "now.json").write_text(json.dumps(result))
     ended = _pagemint(
@@ -496,7 +498,7 @@ def test_an_interruption_leaves_no_half_made_branch(
     else:
         assert (tree / ".git").exists() == (kind == "checkout")
         assert _state(tree) == before
-        series.commit(tree, _TEXTS)
+        branches.commit(tree, _TEXTS)
 
 
 # Mails.
@@ -512,8 +514,8 @@ def awkward_settings(git_home: Path) -> None:
 
 @pytest.mark.usefixtures("awkward_settings")
 def test_mails_make_the_same_tree_as_the_branch(checkout: Path, tmp_path: Path) -> None:
-    found = source.from_tree(checkout)
-    mails = series.mails(found, tmp_path / "mails", _TEXTS)
+    found = sources.from_tree(checkout)
+    mails = branches.mails(found, tmp_path / "mails", _TEXTS)
     assert {path.name for path in (tmp_path / "mails").iterdir()} == set(_TOPICS)
     assert sorted((tmp_path / "mails").glob("*/*")) == sorted(mails)
     patches = [mail for mail in mails if not mail.name.startswith("0000-")]
@@ -528,7 +530,7 @@ def test_mails_make_the_same_tree_as_the_branch(checkout: Path, tmp_path: Path) 
     _git(checkout, "checkout", "-q", "-b", "by-mail")
     _git(checkout, "am", "-q", "--empty=drop", *map(str, mails))
     _git(checkout, "checkout", "-q", "main")
-    series.commit(checkout, _TEXTS)
+    branches.commit(checkout, _TEXTS)
     one, other = _commits(checkout, "main", "by-mail"), _commits(checkout, "main")
     for a, b in zip(one, other, strict=True):
         assert _git(checkout, "diff", a, b) == ""
@@ -539,7 +541,7 @@ def test_mails_make_the_same_tree_as_the_branch(checkout: Path, tmp_path: Path) 
 
 @pytest.mark.usefixtures("awkward_settings")
 def test_the_first_mail_of_a_topic_is_its_cover_letter(plain: Path, tmp_path: Path) -> None:
-    series.mails(source.from_tree(plain), tmp_path / "mails", _TEXTS)
+    branches.mails(sources.from_tree(plain), tmp_path / "mails", _TEXTS)
     for topic in _TOPICS:
         mine = [step for step in _STEPS if step.topic == topic]
         (cover,) = (tmp_path / "mails" / topic).glob("0000-*")
@@ -555,10 +557,10 @@ def test_the_first_mail_of_a_topic_is_its_cover_letter(plain: Path, tmp_path: Pa
 @pytest.mark.parametrize("how", ["mails", "branch"])
 def test_git_would_send_a_topic(checkout: Path, tmp_path: Path, how: str) -> None:
     if how == "mails":
-        series.mails(source.from_tree(checkout), tmp_path / "mails", _TEXTS)
+        branches.mails(sources.from_tree(checkout), tmp_path / "mails", _TEXTS)
         what = [str(mail) for mail in sorted((tmp_path / "mails/online").iterdir())]
     else:
-        series.commit(checkout, _TEXTS)
+        branches.commit(checkout, _TEXTS)
         branch = f"pagemint-{fake_tree.LINE}-online"
         _git(checkout, "checkout", "-q", branch)
         below = f"pagemint-{fake_tree.LINE}-device"
@@ -591,7 +593,7 @@ def test_results_that_lack_a_figure_leave_everything_as_it_was(
 
 
 def test_the_results_that_are_given_are_in_the_commits(plain: Path, tmp_path: Path) -> None:
-    kept = max(messages.RESULTS.glob("*.json"))
+    kept = max(files.RESULTS.glob("*.json"))
     cpu = json.loads(kept.read_text())["host"]["cpu"]
     other = kept.read_text().replace(f'"cpu": "{cpu}"', '"cpu": "Other CPU"')
     (tmp_path / "other.json").write_text(other)
@@ -606,7 +608,7 @@ def test_the_results_that_are_given_are_in_the_commits(plain: Path, tmp_path: Pa
 
 def test_mails_into_an_empty_directory_are_listed(plain: Path, tmp_path: Path) -> None:
     (tmp_path / "mails").mkdir()
-    mails = series.mails(source.from_tree(plain), tmp_path / "mails", _TEXTS)
+    mails = branches.mails(sources.from_tree(plain), tmp_path / "mails", _TEXTS)
     numbers = [
         f"{topic}/{number:04}-"
         for topic in _TOPICS
@@ -620,7 +622,7 @@ def test_mails_into_a_directory_with_files_are_refused(plain: Path, tmp_path: Pa
     (tmp_path / "mails").mkdir()
     (tmp_path / "mails/mine").write_text("mine")
     with pytest.raises(Failure, match="is not an empty directory"):
-        series.mails(source.from_tree(plain), tmp_path / "mails", _TEXTS)
+        branches.mails(sources.from_tree(plain), tmp_path / "mails", _TEXTS)
     assert [path.name for path in (tmp_path / "mails").iterdir()] == ["mine"]
 
 
@@ -629,14 +631,14 @@ def test_mails_into_a_file_are_refused(plain: Path, tmp_path: Path, inside: bool
     (tmp_path / "file").write_text("mine")
     output = tmp_path / "file/mails" if inside else tmp_path / "file"
     with pytest.raises(Failure, match=f"{output} is not an empty directory|cannot write {output}"):
-        series.mails(source.from_tree(plain), output, _TEXTS)
+        branches.mails(sources.from_tree(plain), output, _TEXTS)
     assert (tmp_path / "file").read_text() == "mine"
 
 
 def test_mails_for_a_tree_that_differs_are_not_written(plain: Path, tmp_path: Path) -> None:
     fake_tree.spoil(plain, fake_tree.needed()[-1])
     with pytest.raises(Failure, match="not apply"):
-        series.mails(source.from_tree(plain), tmp_path / "mails", _TEXTS)
+        branches.mails(sources.from_tree(plain), tmp_path / "mails", _TEXTS)
     assert not (tmp_path / "mails").exists()
 
 
@@ -649,7 +651,7 @@ def test_patching_does_not_write_into_shared_files(plain: Path, tmp_path: Path) 
     shutil.copytree(plain, copy, copy_function=os.link)
     steps.patch(copy, fake_tree.LINE)
     assert _state(plain) == before
-    series.commit(plain, _TEXTS)
+    branches.commit(plain, _TEXTS)
     want = {path: data for path, data in _state(plain).items() if not path.startswith(".git")}
     assert _state(copy) == want
 
@@ -676,13 +678,13 @@ def test_patching_changes_nothing_if_an_edit_does_not_apply(plain: Path) -> None
 def test_a_patched_tree_is_made_anew_only_for_what_lands_in_it(
     plain: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, lands: bool
 ) -> None:
-    shutil.copytree(steps.KERNEL, tmp_path / "kernel")
-    monkeypatch.setattr(steps, "KERNEL", tmp_path / "kernel")
+    shutil.copytree(files.KERNEL, tmp_path / "kernel")
+    monkeypatch.setattr(files, "KERNEL", tmp_path / "kernel")
     (tmp_path / "kernel/mm/more.c").write_text("")
-    found = source.from_tree(plain)
-    before = build.trees(found)[1]
+    found = sources.from_tree(plain)
+    before = trees.pair(found)[1]
     with (tmp_path / "kernel" / path).open("a") as file:
         file.write("mm/more.c\n" if path.endswith("files") else "\n")
-    after = build.trees(found)[1]
+    after = trees.pair(found)[1]
     assert (after.key != before.key) == lands
     assert (_state(after.path) != _state(before.path)) == (lands and not path.endswith(".diff"))

@@ -18,7 +18,8 @@ import fake_tree
 import pytest
 from kernel_lines import WHOLE
 
-from pagemint import build, messages, series, source, steps, stock
+from pagemint.kernels import sources, steps, stock, trees
+from pagemint.series import branches, messages
 
 _STEPS = steps.of(WHOLE[-1])
 _NAMES = [step.path for step in _STEPS]
@@ -109,9 +110,9 @@ class _Made:
 
 
 @pytest.fixture(scope="module", params=WHOLE)
-def found(request: pytest.FixtureRequest) -> source.Source:
+def found(request: pytest.FixtureRequest) -> sources.Source:
     """The real source, in the user's own cache."""
-    return source.get(request.param)
+    return sources.get(request.param)
 
 
 @pytest.fixture(scope="module", params=_BUILDS, ids=lambda build: f"{build[0]}-{build[1].name}")
@@ -119,12 +120,12 @@ def made(request: pytest.FixtureRequest) -> Iterator[_Made]:
     """The steps of _BUILT on top of one another, in one build directory."""
     line, config = request.param
     with tempfile.TemporaryDirectory(prefix="pagemint-steps-") as name:
-        yield _build_all(source.get(line), config, Path(name))
+        yield _build_all(sources.get(line), config, Path(name))
 
 
 @pytest.fixture(scope="module")
 def mails(
-    found: source.Source, tmp_path_factory: pytest.TempPathFactory
+    found: sources.Source, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[dict[str, Path]]:
     """The mail of each step."""
     output = tmp_path_factory.mktemp("series") / "mails"
@@ -132,12 +133,12 @@ def mails(
         for role in ("AUTHOR", "COMMITTER"):
             patch.setenv(f"GIT_{role}_NAME", "Ada Tester")
             patch.setenv(f"GIT_{role}_EMAIL", "ada@example.org")
-        written = series.mails(found, output, messages.filled(()))
+        written = branches.mails(found, output, messages.filled(()))
         patches = [mail for mail in written if not mail.name.startswith("0000-")]
         yield dict(zip(_NAMES, patches, strict=True))
 
 
-def _build_all(found: source.Source, config: _Config, work: Path) -> _Made:
+def _build_all(found: sources.Source, config: _Config, work: Path) -> _Made:
     assert found.config
     tree, built = work / "linux", work / "build"
     tree.mkdir()
@@ -240,7 +241,7 @@ def test_a_step_adds_no_message_of_gcc_or_sparse(made: _Made, step: steps.Step) 
     assert made.messages[step.path] - made.messages["base"] == set()
 
 
-def _checkpatch(found: source.Source, *what: str | Path) -> None:
+def _checkpatch(found: sources.Source, *what: str | Path) -> None:
     """Check that the kernel's checkpatch has nothing to say of a mail, or of a file behind -f."""
     ended = subprocess.run(
         ["perl", "scripts/checkpatch.pl", "--strict", "--show-types", "--no-summary", *what],
@@ -255,7 +256,7 @@ def _checkpatch(found: source.Source, *what: str | Path) -> None:
 
 @pytest.mark.parametrize("step", _NAMES)
 def test_checkpatch_has_nothing_to_say(
-    found: source.Source, mails: dict[str, Path], step: str
+    found: sources.Source, mails: dict[str, Path], step: str
 ) -> None:
     new = {path for one in _STEPS if one.path == step for path in one.files}
     # MAINTAINERS has an architecture's own files by its directory.
@@ -266,7 +267,7 @@ def test_checkpatch_has_nothing_to_say(
 @pytest.fixture(scope="module")
 def patched() -> tuple[Path, Path]:
     """The newest line's tree, without the series and with it, in the user's own cache."""
-    base, made = build.trees(source.get(WHOLE[-1]))
+    base, made = trees.pair(sources.get(WHOLE[-1]))
     return base.path, made.path
 
 
@@ -303,5 +304,5 @@ def test_coccinelle_has_nothing_new_to_say(patched: tuple[Path, Path]) -> None:
 
 
 @pytest.mark.parametrize("file", stock.sources(), ids=lambda file: file.name)
-def test_checkpatch_has_nothing_to_say_of_the_module(found: source.Source, file: Path) -> None:
+def test_checkpatch_has_nothing_to_say_of_the_module(found: sources.Source, file: Path) -> None:
     _checkpatch(found, "-f", file)

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pagemint.errors import Failure
-from pagemint.sizes import format_power, format_size, parse_size
+from pagemint.base.errors import Failure
+from pagemint.base.sizes import format_power, format_size, parse_size
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pagemint import apt, source
-from pagemint.apt import Package, Repository
-from pagemint.errors import Failure
+from pagemint.base.errors import Failure
+from pagemint.kernels import apt, sources
+from pagemint.kernels.apt import Package, Repository
 
 # As apt-cache show prints it, shortened.
 _SHOWN = """\
@@ -163,7 +163,7 @@ def test_any_two_versions_compare_as_in_dpkg(one: str, other: str) -> None:
     ],
 )
 def test_release_candidates_come_last(versions: list[str], newest: str) -> None:
-    assert source._newest_version(versions) == newest
+    assert sources._newest_version(versions) == newest
 
 
 def test_cached_line_needs_no_mirror(cache_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,9 +172,9 @@ def test_cached_line_needs_no_mirror(cache_home: Path, monkeypatch: pytest.Monke
     entry = _cached(cache_home, "7.3.10-1", "7.3.10")
     _cached(cache_home, "7.30.1-1", "7.30.1")
     (cache_home / "sources/7.3.99-1").mkdir()  # not complete
-    got = source.get("7.3")
-    assert got == source.Source("7.3.10", "7.3", "7.3.10-1", entry / "linux", entry / "config")
-    assert source.config_for("7.3") == entry / "config"
+    got = sources.get("7.3")
+    assert got == sources.Source("7.3.10", "7.3", "7.3.10-1", entry / "linux", entry / "config")
+    assert sources.config_for("7.3") == entry / "config"
 
 
 def test_get_unpacks_what_it_downloads(
@@ -190,7 +190,7 @@ def test_get_unpacks_what_it_downloads(
     monkeypatch.setattr(apt, "download", download)
     mirror += [_package("7.3", "7.3.4-1"), _package("7.3", "7.3~rc7-1")]
     mirror += [_package("7.3", "7.3.4-1", "config"), _package("7.3", "7.3.5-1", "config")]
-    got = source.get("7.3")
+    got = sources.get("7.3")
     assert asked == [["linux-source-7.3=7.3.4-1", "linux-config-7.3=7.3.4-1"]]
     assert (got.version, got.package_version) == ("7.3.4", "7.3.4-1")
     assert got.config is not None
@@ -198,7 +198,7 @@ def test_get_unpacks_what_it_downloads(
     names = sorted(path.name for path in (cache_home / "sources/7.3.4-1").iterdir())
     assert names == [".complete", "config", "linux"]
     assert not any(deb.exists() for deb in debs)
-    assert source.get("7.3") == got
+    assert sources.get("7.3") == got
     assert len(asked) == 1
 
 
@@ -230,7 +230,7 @@ def _make_debs(directory: Path, line: str) -> list[Path]:
 def test_unknown_line_names_those_there_are(mirror: list[Package]) -> None:
     mirror += [_package("6.12", "6.12.1-1"), _package("7.3", "7.3.4-1")]
     with pytest.raises(Failure) as caught:
-        source.get("9.9")
+        sources.get("9.9")
     assert "no Linux 9.9" in caught.value.message
     assert "6.12, 7.3" in caught.value.remedy
 
@@ -238,13 +238,13 @@ def test_unknown_line_names_those_there_are(mirror: list[Package]) -> None:
 @pytest.mark.parametrize("line", ["", "7", "7.3.4", "seven", "../7.3", "7.3\n"])
 def test_what_is_no_line_is_refused(line: str, mirror: list[Package]) -> None:
     with pytest.raises(Failure, match="no kernel line"):
-        source.get(line)
+        sources.get(line)
 
 
 def test_list_joins_cache_and_mirror(cache_home: Path, mirror: list[Package]) -> None:
     _cached(cache_home, "7.3.4-1", "7.3.4")
     mirror += [_package("7.10", "7.10.1-1"), _package("7.3", "7.3.5-1"), _package("6.12", "6.12-1")]
-    assert [(a.line, a.package_version, a.cached) for a in source.available()] == [
+    assert [(a.line, a.package_version, a.cached) for a in sources.available()] == [
         ("6.12", "6.12-1", False),
         ("7.3", "7.3.4-1", True),
         ("7.10", "7.10.1-1", False),
@@ -259,17 +259,17 @@ def test_list_without_the_mirror(
 
     monkeypatch.setattr(apt, "packages", unreachable)
     with pytest.raises(Failure, match="away"):
-        source.available()
+        sources.available()
     _cached(cache_home, "7.3.4-1", "7.3.4")
-    assert [one.line for one in source.available()] == ["7.3"]
+    assert [one.line for one in sources.available()] == ["7.3"]
     assert "away" in capsys.readouterr().err
 
 
 def test_own_tree(tmp_path: Path, cache_home: Path) -> None:
     tree = _tree(tmp_path / "mine", "7.3.1")
-    assert source.from_tree(tree) == source.Source("7.3.1", "7.3", None, tree, None)
+    assert sources.from_tree(tree) == sources.Source("7.3.1", "7.3", None, tree, None)
     entry = _cached(cache_home, "7.3.4-1", "7.3.4")
-    assert source.from_tree(tree).config == entry / "config"
+    assert sources.from_tree(tree).config == entry / "config"
 
 
 @pytest.mark.parametrize("lack", ["Makefile", "Kconfig", "mm/mm_init.c"])
@@ -277,14 +277,14 @@ def test_what_is_no_tree_is_refused(lack: str, tmp_path: Path) -> None:
     tree = _tree(tmp_path / "mine")
     (tree / lack).unlink()
     with pytest.raises(Failure, match=f"it has no {lack}"):
-        source.from_tree(tree)
+        sources.from_tree(tree)
 
 
 def test_tree_without_a_version_is_refused(tmp_path: Path) -> None:
     tree = _tree(tmp_path / "mine")
     (tree / "Makefile").write_text("all:\n")
     with pytest.raises(Failure, match="names no version"):
-        source.from_tree(tree)
+        sources.from_tree(tree)
 
 
 def test_damaged_download_is_refused_and_removed(tmp_path: Path) -> None:

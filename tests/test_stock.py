@@ -8,12 +8,16 @@ from typing import Any
 
 import pytest
 
-from pagemint import apt, binds, cli, stock, vm, vmguest
-from pagemint.apt import Package
-from pagemint.errors import Failure
-from pagemint.run import run
+from pagemint import cli
+from pagemint.base.errors import Failure
+from pagemint.base.run import run
+from pagemint.commands import vm
+from pagemint.guests import binds
+from pagemint.guests.guest import Guest, Record
+from pagemint.kernels import apt, stock
+from pagemint.kernels.apt import Package
 
-Records = list[vmguest.Record]
+Records = list[Record]
 
 DEVICE = 1 << 28
 SCENARIOS = [name for names in vm.BIND_SCENARIOS.values() for name in names]
@@ -124,7 +128,7 @@ def test_a_bad_line_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
 
 def guest_records(line: str, scenarios: list[str], rebinds: int, *, fault: bool = False) -> Records:
     """What a guest with a stock kernel recorded."""
-    guest = vmguest.Guest("tcg", DEVICE, 3600, None)
+    guest = Guest("tcg", DEVICE, 3600, None)
     kernel = stock.kernel(line, fault=fault)
     return guest.run(kernel, ",".join(scenarios), rebinds, DEVICE)[0]
 

@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 from kernel_lines import LINES
 
-from pagemint import build, native, source, steps
+from pagemint.base import files
+from pagemint.kernels import objects, sources, trees
+from pagemint.native import link, process
 
 CHECKS = 50_000  # of sizes, alignments and counts
 
@@ -45,27 +47,27 @@ SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 
 
 @pytest.fixture(scope="module", params=LINES)
-def pair(request: pytest.FixtureRequest) -> tuple[build.Tree, build.Tree]:
-    return build.trees(source.get(request.param))
+def pair(request: pytest.FixtureRequest) -> tuple[trees.Tree, trees.Tree]:
+    return trees.pair(sources.get(request.param))
 
 
 @pytest.fixture(scope="module")
-def engine(pair: tuple[build.Tree, build.Tree]) -> Path:
+def engine(pair: tuple[trees.Tree, trees.Tree]) -> Path:
     """The object of the engine, as it is timed."""
-    return build.build(pair[1], build.DEBIAN) / "mm/memmap_template.o"
+    return objects.build(pair[1], objects.DEBIAN) / "mm/memmap_template.o"
 
 
 @pytest.fixture(scope="module")
-def host(pair: tuple[build.Tree, build.Tree]) -> Iterator[native.Host]:
-    program = native.link(pair, build.DEBIAN)
-    with native.Host(program) as running:
+def host(pair: tuple[trees.Tree, trees.Tree]) -> Iterator[process.Host]:
+    program = link.link(pair, objects.DEBIAN)
+    with process.Host(program) as running:
         running.patch("plain")
         yield running
 
 
 def sanitised(name: str, kernel: Path, target: Path) -> subprocess.CompletedProcess[str]:
     """Build the test with a backend and the sanitizers, and run it."""
-    here, backend = native.NATIVE, BACKENDS[name]
+    here, backend = files.NATIVE, BACKENDS[name]
     flags = ["-O2", "-g", "-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter", *SANITIZERS]
     include = [here / "shim", kernel / "include", kernel / f"arch/{backend.arch}/include"]
     glue = target / "glue.o"
@@ -81,14 +83,14 @@ def sanitised(name: str, kernel: Path, target: Path) -> subprocess.CompletedProc
     return subprocess.run(argv, capture_output=True, text=True, check=False, env=env)
 
 
-def test_kernel_code_matches_byte_loops(host: native.Host) -> None:
+def test_kernel_code_matches_byte_loops(host: process.Host) -> None:
     # With the inline paths of memcpy_flushcache().
     assert int(host.ask("streaming")) > CHECKS
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_sanitised_code_matches_byte_loops(backend: str, tmp_path: Path) -> None:
-    done = sanitised(backend, steps.KERNEL, tmp_path)
+    done = sanitised(backend, files.KERNEL, tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert int(done.stdout) > CHECKS
 
@@ -114,7 +116,7 @@ def test_a_seeded_fault_is_caught(
     arch = f"arch/{BACKENDS[backend].arch}/include/asm"
     for folder in (arch, "include/asm-generic", "include/linux"):
         (tmp_path / folder).mkdir(parents=True)
-        for header in (steps.KERNEL / folder).glob("mem*_streaming.h"):
+        for header in (files.KERNEL / folder).glob("mem*_streaming.h"):
             text = header.read_text()
             if folder == file and header.name == "memfill_streaming.h":
                 assert old in text

@@ -16,8 +16,9 @@ from test_identity import (
     open_memmap,
 )
 
-from pagemint import build, native, source
-from pagemint.measure import MODES, MOST_THREADS
+from pagemint.base.memmap import MODES, MOST_THREADS
+from pagemint.kernels import sources, trees
+from pagemint.native import link
 
 GIB = 1 << 18  # pages
 WINDOW = 9 * GIB + 2 * SECTION
@@ -55,7 +56,7 @@ def shared_among(case: Case, threads: int) -> int:
 @pytest.fixture(scope="module", params=HOSTS, ids="-".join)
 def memmap(request: pytest.FixtureRequest) -> Iterator[Memmap]:
     line, config = request.param
-    program = native.link(build.trees(source.get(line)), CONFIGS[config])
+    program = link.link(trees.pair(sources.get(line)), CONFIGS[config])
     yield from open_memmap(program, trace=False, window=WINDOW)
 
 

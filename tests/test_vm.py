@@ -12,10 +12,15 @@ from typing import Any
 import pytest
 from kernel_lines import WHOLE
 
-from pagemint import binds, build, cli, steps, vm, vmboot, vmfolio, vmguest, vmkernel
-from pagemint.errors import Failure
-from pagemint.measure import MODES
-from pagemint.vmkernel import Kernel
+from pagemint import cli
+from pagemint.base import files
+from pagemint.base.errors import Failure
+from pagemint.base.memmap import MODES
+from pagemint.commands import vm
+from pagemint.guests import binds, boots, copies
+from pagemint.guests.guest import Guest, Record, scenarios_command
+from pagemint.kernels import image, steps, trees
+from pagemint.kernels.image import Kernel
 
 
 def record(mode: str, digest: str, nanoseconds: int = 1_000_000) -> dict[str, Any]:
@@ -31,12 +36,12 @@ def fake_vng(directory: Path, script: str) -> None:
 
 
 @pytest.fixture
-def guest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> vmguest.Guest:
+def guest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Guest:
     """A guest that is a shell script in tmp_path."""
     monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
-    return vmguest.Guest("tcg", 1 << 30, 5, Path("selftests"))
+    return Guest("tcg", 1 << 30, 5, Path("selftests"))
 
 
 KERNEL = Kernel("base", Path("built"), Path("pagemint_guest.ko"), None)
@@ -59,7 +64,7 @@ FIND_OUTPUT = "for a; do case $a in --rwdir=*) out=${a#--rwdir=}/records;; esac;
 def test_a_guest_that_fails_is_told_with_its_console(
     script: str,
     why: str,
-    guest: vmguest.Guest,
+    guest: Guest,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -71,7 +76,7 @@ def test_a_guest_that_fails_is_told_with_its_console(
     assert Path(caught.value.remedy.split()[-1]).exists()
 
 
-def test_a_guest_that_hangs_is_ended(guest: vmguest.Guest, tmp_path: Path) -> None:
+def test_a_guest_that_hangs_is_ended(guest: Guest, tmp_path: Path) -> None:
     running = """echo '{"scenario": "fsdax", "running": "binds"}' > $out; """
     fake_vng(tmp_path, FIND_OUTPUT + running + f"echo $$ > {tmp_path}/pid; sleep 60")
     with pytest.raises(Failure, match=r"in fsdax \(binds\): did not end within"):
@@ -79,7 +84,7 @@ def test_a_guest_that_hangs_is_ended(guest: vmguest.Guest, tmp_path: Path) -> No
     assert not Path("/proc", (tmp_path / "pid").read_text().strip()).exists()
 
 
-def test_a_clean_guest_gives_its_records(guest: vmguest.Guest, tmp_path: Path) -> None:
+def test_a_clean_guest_gives_its_records(guest: Guest, tmp_path: Path) -> None:
     lines = """echo '{"scenario": "fsdax"}' > $out; echo '{"done": true}' >> $out"""
     fake_vng(tmp_path, FIND_OUTPUT + lines)
     assert guest.run(KERNEL, "fsdax", 2, 1 << 27)[0] == [{"scenario": "fsdax"}]
@@ -132,7 +137,7 @@ def test_a_selftest_that_one_kernel_lacks_fails_the_run() -> None:
 
 
 def test_selftests_are_read_with_what_they_say(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(vmkernel.GUEST))
+    monkeypatch.syspath_prepend(str(files.GUEST))
     output = """TAP version 13
 1..3
 #  RUN           hmm.hmm_device_private.open_close ...
@@ -159,7 +164,7 @@ def test_speed_up_is_that_of_the_medians() -> None:
     assert (base.speedup, fill.speedup) == pytest.approx((1.0, 3.0))
 
 
-def move(nanoseconds: int) -> vmguest.Record:
+def move(nanoseconds: int) -> Record:
     """What a guest says of one move."""
     return {"workload": "migrate", "function": "", "ns": nanoseconds, "bytes": 4 << 20}
 
@@ -167,23 +172,23 @@ def move(nanoseconds: int) -> vmguest.Record:
 def test_moves_are_rows_of_base_and_patched() -> None:
     rest = {"scenario": "migrate", "check": "moves", "said": ""}
     records = {"base": [move(4_000_000), rest] * 3, "patched": [rest, *[move(2_000_000)] * 3]}
-    rows = vmfolio.rows(records)
+    rows = copies.rows(records)
     assert [row.variant for row in rows] == ["base", "patched"]
     assert [row.speedup for row in rows] == pytest.approx([1.0, 2.0])
     assert [row.runs_ms for row in rows] == [[4.0] * 3, [2.0] * 3]
     assert {(row.pages, row.device_bytes, row.folio_bytes) for row in rows} == {
         (1024, 4 << 20, 2 << 20)
     }
-    assert vmfolio.table(rows, "kvm").row_count == 2
+    assert copies.table(rows, "kvm").row_count == 2
 
 
 def test_moves_that_failed_have_no_row() -> None:
-    assert [row.variant for row in vmfolio.rows({"base": [move(1)], "patched": []})] == ["base"]
+    assert [row.variant for row in copies.rows({"base": [move(1)], "patched": []})] == ["base"]
 
 
 @pytest.mark.parametrize(("cpus", "last"), [(1, ""), (2, ",cpus=1-1"), (3, ",cpus=1-2")])
 def test_a_guest_has_its_cpus_on_the_first_node_and_the_last(
-    cpus: int, last: str, guest: vmguest.Guest
+    cpus: int, last: str, guest: Guest
 ) -> None:
     nodes = re.findall(r"-numa node,(\S+)", replace(guest, cpus=cpus)._machine(KERNEL))
     assert nodes == ["memdev=node0,cpus=0", "memdev=node1", f"memdev=node2{last}"]
@@ -191,8 +196,8 @@ def test_a_guest_has_its_cpus_on_the_first_node_and_the_last(
 
 def test_a_guest_may_see_this_machine_elsewhere() -> None:
     records, host = Path("/tmp/records"), Path("/host")
-    command = vmguest.scenarios_command(KERNEL, "fsdax", 2, 1 << 27, records, "python3", host)
-    assert command[:2] == ["python3", host / str(vmkernel.GUEST / "scenarios.py")[1:]]
+    command = scenarios_command(KERNEL, "fsdax", 2, 1 << 27, records, "python3", host)
+    assert command[:2] == ["python3", host / str(files.GUEST / "scenarios.py")[1:]]
     assert Path("/host/tmp/records") in command
     assert all(word.is_relative_to(host) for word in command if isinstance(word, Path))
 
@@ -238,7 +243,7 @@ SUITES = (
 DEVICE = 1 << 28
 
 
-def check_memory_maps(scenario: str, guests: dict[str, tuple[list[vmguest.Record], str]]) -> None:
+def check_memory_maps(scenario: str, guests: dict[str, tuple[list[Record], str]]) -> None:
     """Check that base and each mode of patched brought up the same memory map, a large one."""
     records = {variant: said for variant, (said, _) in guests.items()}
     rows = binds.rows_of(scenario, records, DEVICE)
@@ -248,19 +253,19 @@ def check_memory_maps(scenario: str, guests: dict[str, tuple[list[vmguest.Record
 
 
 @pytest.fixture(scope="module", params=WHOLE)
-def guests(request: pytest.FixtureRequest) -> dict[str, tuple[list[vmguest.Record], str]]:
+def guests(request: pytest.FixtureRequest) -> dict[str, tuple[list[Record], str]]:
     """What guests with the two kernels recorded, and their consoles."""
-    base, patched = build.trees(steps.source_for(request.param, None))
-    kernels = vmkernel.kernel(base, ("vm",)), vmkernel.kernel(patched, ("vm", "kunit"))
+    base, patched = trees.pair(steps.source_for(request.param, None))
+    kernels = image.kernel(base, ("vm",)), image.kernel(patched, ("vm", "kunit"))
     # With three CPUs a node has two, and a suite has threads.
-    guest = vmguest.Guest("tcg", DEVICE, 600, Path(), cpus=3)
+    guest = Guest("tcg", DEVICE, 600, Path(), cpus=3)
     names = ",".join((*SCENARIOS, "folio"))
     return {kernel.variant: guest.run(kernel, names, 2, DEVICE) for kernel in kernels}
 
 
 @pytest.mark.parametrize("variant", ["base", "patched"])
 def test_folios_are_copied_in_a_guest(
-    variant: str, guests: dict[str, tuple[list[vmguest.Record], str]]
+    variant: str, guests: dict[str, tuple[list[Record], str]]
 ) -> None:
     records = [record for record in guests[variant][0] if record["scenario"] == "folio"]
     copies = [record["function"] for record in records if "ns" in record]
@@ -269,15 +274,13 @@ def test_folios_are_copied_in_a_guest(
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_both_kernels_bring_up_the_same_memory_map(
-    scenario: str, guests: dict[str, tuple[list[vmguest.Record], str]]
+    scenario: str, guests: dict[str, tuple[list[Record], str]]
 ) -> None:
     check_memory_maps(scenario, guests)
 
 
 @pytest.mark.parametrize("suite", SUITES)
-def test_the_kunit_suites_pass(
-    suite: str, guests: dict[str, tuple[list[vmguest.Record], str]]
-) -> None:
+def test_the_kunit_suites_pass(suite: str, guests: dict[str, tuple[list[Record], str]]) -> None:
     assert re.search(rf"^ok \d+ {suite}$", guests["patched"][1], re.MULTILINE)
 
 
@@ -296,7 +299,7 @@ BOOT = {"mem_total_kib": 8_000_000, "zones": ["node 0 Normal: spanned 3"], "defe
 def test_boots_have_to_leave_the_same_memory(
     changes: dict[str, Any], outcome: str, said: str
 ) -> None:
-    assert vmboot.judge({"slow": BOOT, "streaming": {**BOOT, **changes}}) == (outcome, said)
+    assert boots.judge({"slow": BOOT, "streaming": {**BOOT, **changes}}) == (outcome, said)
 
 
 @pytest.mark.skipif(

@@ -9,8 +9,9 @@ import pytest
 from kernel_lines import WHOLE
 from test_vm import DEVICE, SUITES, check_memory_maps
 
-from pagemint import build, steps, vm, vmguest, vmkernel
-from pagemint.vmguest import Record
+from pagemint.commands import vm
+from pagemint.guests.guest import Guest, Record
+from pagemint.kernels import image, steps, trees
 
 pytestmark = pytest.mark.skipif(
     not os.environ.get("PAGEMINT_VM"), reason="two more kernels to build: run make check-vm"
@@ -24,13 +25,13 @@ def guests(request: pytest.FixtureRequest) -> dict[str, tuple[list[Record], str]
     """What guests with the two kernels recorded, and their consoles."""
     lab = vm.LABS["arm64"]
     base, patched = (
-        replace(tree, arch=lab.arch) for tree in build.trees(steps.source_for(request.param, None))
+        replace(tree, arch=lab.arch) for tree in trees.pair(steps.source_for(request.param, None))
     )
     kernels = (
-        vmkernel.kernel(base, lab.fragments),
-        vmkernel.kernel(patched, (*lab.fragments, "kunit")),
+        image.kernel(base, lab.fragments),
+        image.kernel(patched, (*lab.fragments, "kunit")),
     )
-    guest = vmguest.Guest("tcg", DEVICE, 900, None)
+    guest = Guest("tcg", DEVICE, 900, None)
     return {kernel.variant: guest.run(kernel, ",".join(SCENARIOS), 2, DEVICE) for kernel in kernels}
 
 

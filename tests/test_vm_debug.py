@@ -12,10 +12,13 @@ from typing import Any
 import pytest
 from test_vm import SUITES
 
-from pagemint import build, cache, steps, vm, vmguest, vmkernel
-from pagemint.measure import MODES
-from pagemint.run import run as run_program
-from pagemint.vmkernel import Kernel
+from pagemint.base import cache, files, machine
+from pagemint.base.memmap import MODES
+from pagemint.base.run import run as run_program
+from pagemint.commands import vm
+from pagemint.guests.guest import Guest
+from pagemint.kernels import image, objects, steps, trees
+from pagemint.kernels.image import Kernel
 
 pytestmark = pytest.mark.skipif(
     not os.environ.get("PAGEMINT_VM"), reason="half an hour of builds: run make check-vm"
@@ -37,22 +40,22 @@ Runner = Callable[..., Records]
 @pytest.fixture(scope="module")
 def debug() -> dict[str, Kernel]:
     """Both kernels with DEBUG_VM, lockdep, kmemleak and page_owner, where the engine runs."""
-    trees = build.trees(steps.source_for("7.3", None))
-    return {tree.variant: vmkernel.kernel(tree, (*vm.FRAGMENTS, "debug")) for tree in trees}
+    pair = trees.pair(steps.source_for("7.3", None))
+    return {tree.variant: image.kernel(tree, (*vm.FRAGMENTS, "debug")) for tree in pair}
 
 
 @pytest.fixture(scope="module")
 def kasan() -> Kernel:
     """The patched kernel with KASAN, where the engine is off."""
-    _, patched = build.trees(steps.source_for("7.3", None))
-    return vmkernel.kernel(patched, (*vm.FRAGMENTS, "kasan"))
+    _, patched = trees.pair(steps.source_for("7.3", None))
+    return image.kernel(patched, (*vm.FRAGMENTS, "kasan"))
 
 
 @pytest.fixture(scope="module")
 def run() -> Runner:
     """Return what runs scenarios in an emulated guest."""
-    base, _ = build.trees(steps.source_for("7.3", None))
-    guest = vmguest.Guest("tcg", DEVICE, 3600, vmkernel.selftests(base))
+    base, _ = trees.pair(steps.source_for("7.3", None))
+    guest = Guest("tcg", DEVICE, 3600, image.selftests(base))
 
     def start(kernel: Kernel, scenarios: str, rebinds: int = 2) -> Records:
         return guest.run(kernel, scenarios, rebinds, DEVICE)[0]
@@ -88,7 +91,7 @@ def test_threads_share_the_memory_maps_of_binds(debug: dict[str, Kernel]) -> Non
     # The device has no CPU. What is nearest to it has two, of which one binds.
     nearest = "-numa dist,src=0,dst=1,val=30 -numa dist,src=1,dst=2,val=15"
     options = f"{nearest} -numa dist,src=0,dst=2,val=30"
-    guest = vmguest.Guest("tcg", SHARED, 3600, None, cpus=3, options=options)
+    guest = Guest("tcg", SHARED, 3600, None, cpus=3, options=options)
     records, _ = guest.run(debug["patched"], "threads", SHARED_BINDS, SHARED)
     for kind in ("pfn", "dax"):
         mine = [record for record in records if record["kind"] == kind]
@@ -127,16 +130,16 @@ def test_kasan_has_the_engine_off(run: Runner, kasan: Kernel, debug: dict[str, K
 @pytest.fixture(scope="module")
 def kunit() -> list[str | Path]:
     """The kernel's own kunit.py, told to run the kernel that it built."""
-    _, patched = build.trees(steps.source_for("7.3", None))
-    suites = vmkernel.GUEST / "config/kunit.config"
+    _, patched = trees.pair(steps.source_for("7.3", None))
+    suites = files.GUEST / "config/kunit.config"
     tool: list[str | Path] = [sys.executable, "-B", patched.path / "tools/testing/kunit/kunit.py"]
     options = ["--arch=x86_64", f"--kunitconfig={suites}"]
 
     def make(work: Path) -> None:
         argv = [*tool, "build", *options, f"--jobs={os.cpu_count()}", f"--build_dir={work}"]
-        run_program(argv, env=build.environment(), what="kunit.py build")
+        run_program(argv, env=objects.environment(), what="kunit.py build")
 
-    key = cache.digest(patched.key, str(patched.path), suites, build.compiler())
+    key = cache.digest(patched.key, str(patched.path), suites, machine.compiler())
     built = cache.entry("kunit", key, make, in_place=True)
     return [*tool, "exec", *options, f"--build_dir={built}"]
 
@@ -151,7 +154,7 @@ def test_the_kunit_suites_pass_through_the_kernels_own_tool(
         f'set -- "$@" "$word"; done\nexec {shutil.which(emulator.name)} "$@"\n'
     )
     emulator.chmod(0o755)
-    env = {**build.environment(), "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    env = {**objects.environment(), "PATH": f"{tmp_path}:{os.environ['PATH']}"}
     told = tmp_path / "result.json"
     # It fails if a test does.
     run_program([*kunit, f"--json={told}"], env=env, limit=600, what="kunit.py exec")

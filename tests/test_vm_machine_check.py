@@ -12,10 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from pagemint import build, steps, vm, vmguest, vmkernel
-from pagemint.measure import PAGE
-from pagemint.vmfolio import FOLIO
-from pagemint.vmkernel import Kernel
+from pagemint.base.memmap import PAGE
+from pagemint.commands import vm
+from pagemint.guests.copies import FOLIO
+from pagemint.guests.guest import Guest
+from pagemint.kernels import image, steps, trees
+from pagemint.kernels.image import Kernel
 
 pytestmark = pytest.mark.skipif(
     not os.environ.get("PAGEMINT_VM"), reason="two more kernels to build: run make check-vm"
@@ -141,8 +143,8 @@ class Poison:
 
 @pytest.fixture(scope="module")
 def kernels() -> dict[str, Kernel]:
-    trees = build.trees(steps.source_for("7.3", None))
-    return {tree.variant: vmkernel.kernel(tree, vm.FRAGMENTS) for tree in trees}
+    pair = trees.pair(steps.source_for("7.3", None))
+    return {tree.variant: image.kernel(tree, vm.FRAGMENTS) for tree in pair}
 
 
 @pytest.mark.parametrize("variant", ["base", "patched"])
@@ -162,7 +164,7 @@ def test_a_copy_survives_a_machine_check(
     options = (
         f"-cpu max,vendor=GenuineIntel,la57=off -qmp unix:{tmp_path}/monitor,server=on,wait=off"
     )
-    guest = vmguest.Guest("tcg", 1 << 27, 900, Path(), cpus=1, options=options)
+    guest = Guest("tcg", 1 << 27, 900, Path(), cpus=1, options=options)
     try:
         (record,), _ = guest.run(kernel, "machine-check", 2, 1 << 27)
     finally:

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Runs other programs, and leaves none of them behind."""
+
+import os
+import re
+import shlex
+import signal
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+from pagemint.base.errors import Failure
+
+PACKAGES = {
+    "apt-cache": "apt",
+    "apt-config": "apt",
+    "apt-get": "apt",
+    "bc": "bc",
+    "bison": "bison",
+    "dpkg-deb": "dpkg",
+    "flex": "flex",
+    "gcc": "gcc",
+    "git": "git",
+    "ld": "binutils",
+    "make": "make",
+    "ndctl": "ndctl",
+    "nm": "binutils",
+    "objcopy": "binutils",
+    "perl": "perl",
+    "qemu-system-x86_64": "qemu-system-x86",
+    "sparse": "sparse",
+    "tar": "tar",
+    "xz": "xz-utils",
+}
+"""The Debian package of each program that pagemint runs."""
+
+_GRACE = 3.0  # seconds between SIGTERM and SIGKILL
+_TELLING = re.compile(r"\b(error|fatal|failed)\b|^E: ", re.IGNORECASE)
+
+
+def run(
+    argv: Sequence[str | Path],
+    *,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    log: Path | None = None,
+    limit: float | None = None,
+    what: str,
+) -> str:
+    """Run a program to its end and return what it wrote to stdout.
+
+    The program has its own process group. When this function is left early, by Ctrl-C for one,
+    the whole group is ended first.
+
+    Args:
+        argv: the program and its arguments; no shell is involved.
+        cwd: the directory to run it in.
+        env: the whole environment, if not this one's.
+        log: receives both outputs, stdout first.
+        limit: seconds after which the program is ended.
+        what: names the work in messages ("building mm/mm_init.o").
+
+    Raises:
+        Failure: the program is not installed, takes too long, or ends with a status other than 0.
+    """
+    if cwd is not None and not cwd.is_dir():
+        raise Failure(f"{what}: there is no directory {cwd}", "run again to make it anew")
+    child = None
+    try:
+        # A child that is running already but not yet known here could not be ended.
+        with interruption_put_off():
+            child = _start(argv, cwd, env, what)
+        stdout, stderr = child.communicate(timeout=limit)
+    except subprocess.TimeoutExpired as error:
+        assert child is not None
+        _end_group(child)
+        if log is not None:
+            log.write_bytes((error.stdout or b"") + (error.stderr or b""))
+        raise Failure(
+            f"{what} did not end within {limit:.0f} s",
+            f"its output so far is in {log}" if log else "try again on a machine less busy",
+        ) from error
+    except BaseException:
+        if child is not None:
+            _end_group(child)
+        raise
+    if log is not None:
+        log.write_text(stdout + stderr)
+    if child.returncode != 0:
+        command = shlex.join(map(str, argv))
+        raise Failure(
+            f"{what} failed: {_telling_line(stderr) or _telling_line(stdout) or _status(child)}",
+            f"the whole output is in {log}" if log else f"the command was: {command}",
+        )
+    return stdout
+
+
+def _start(
+    argv: Sequence[str | Path], cwd: Path | None, env: Mapping[str, str] | None, what: str
+) -> subprocess.Popen[str]:
+    try:
+        return subprocess.Popen(
+            argv,
+            cwd=cwd,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+            close_fds=False,  # see cache.locked()
+        )
+    except (FileNotFoundError, PermissionError) as error:
+        raise _missing(str(argv[0]), what) from error
+
+
+@contextmanager
+def interruption_put_off() -> Iterator[None]:
+    """Have what is quick and must be whole run to its end before Ctrl-C counts.
+
+    May be nested, in the main thread: what came then goes to the handler that was there before.
+    """
+    came: list[int] = []
+
+    def remember(number: int, frame: FrameType | None) -> None:
+        came.append(number)
+
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {int(number): signal.signal(number, remember) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    for number in came:
+        signal.raise_signal(number)
+
+
+def _missing(program: str, what: str) -> Failure:
+    name = Path(program).name
+    package = PACKAGES.get(name)
+    remedy = f"install it: apt-get install {package}" if package else "install it"
+    return Failure(f"{what} needs the program {program}, which cannot be run here", remedy)
+
+
+def _status(child: subprocess.Popen[str]) -> str:
+    code = child.returncode
+    return f"ended by {signal.Signals(-code).name}" if code < 0 else f"exit status {code}"
+
+
+def _telling_line(output: str) -> str | None:
+    """Return the last line that speaks of an error (make's own summary aside), or the last one."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    errors = [line for line in lines if _TELLING.search(line) and not line.startswith("make")]
+    telling = errors or lines
+    return telling[-1] if telling else None
+
+
+def _end_group(child: subprocess.Popen[str]) -> None:
+    """End the child's whole process group: SIGTERM, and SIGKILL after the grace period."""
+    try:
+        if _signal_group(child.pid, signal.SIGTERM):
+            until = time.monotonic() + _GRACE
+            while time.monotonic() < until:
+                child.poll()  # a zombie leader would keep the group alive
+                if not _signal_group(child.pid, 0):
+                    break
+                time.sleep(0.02)
+    finally:
+        _signal_group(child.pid, signal.SIGKILL)
+        child.wait()
+        for pipe in (child.stdout, child.stderr):
+            if pipe:
+                pipe.close()
+
+
+def _signal_group(group: int, number: int) -> bool:
+    try:
+        os.killpg(group, number)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True

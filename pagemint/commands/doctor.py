@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What this machine can do for pagemint, and what to do about what it lacks."""
+
+import argparse
+import os
+import platform
+import re
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from pagemint.base import cache, returns
+from pagemint.base.progress import step
+from pagemint.base.run import PACKAGES
+from pagemint.base.sizes import format_size
+
+_FEATURES = {
+    "sse2": ("streaming stores (movnti)", "use another CPU"),
+    "rep_good": ("pages are copied by rep movsq", "nothing: an unrolled loop copies them"),
+    "erms": ("long copies by rep movsb are fast", "nothing: copies take other ways"),
+    "fsrm": ("short copies by rep movsb are fast", "nothing: copies take other ways"),
+    "avx": ("one more loop for the fill limit", "nothing: the limit is the best of the others"),
+    "avx512f": ("one more loop for the fill limit", "nothing: the limit is the best of the others"),
+    "movdir64b": ("stores of 64 bytes; not used yet", "nothing: not used yet"),
+}
+_OPTIONAL_TOOLS = ("ndctl", "qemu-system-x86_64", "sparse")
+_KVM_LIMIT = 4.0  # seconds for a guest that takes less than one, even emulated
+_KVM_SIGN = 0x10  # what the boot sector says to the debug port, and qemu doubles, plus one
+# The memmap of the default device: 100 GB in 4 KiB pages of 64 bytes each.
+_MEMORY = 100 * 10**9 // 4096 * 64
+_DISK = 5 * 10**9  # bytes: the source, two build directories, room to unpack
+
+
+@dataclass(frozen=True)
+class Check:
+    """One line of the report; bench can run if every check that it needs is ok.
+
+    Attributes:
+        what: the thing looked at.
+        ok: whether it is there.
+        found: what was found.
+        remedy: what to do if it is not ok.
+        needed: whether bench depends on it.
+    """
+
+    what: str
+    ok: bool
+    found: str
+    remedy: str = ""
+    needed: bool = True
+
+
+def checks() -> list[Check]:
+    """Look at the machine: a second, or a few where KVM does not work; changes nothing."""
+    cpuinfo = _read("/proc/cpuinfo")
+    meminfo = _read("/proc/meminfo")
+    return [
+        *(check_tool(tool) for tool in sorted(PACKAGES)),
+        *check_processor(platform.machine(), cpuinfo),
+        check_returns(*returns.look()),
+        check_kvm("/dev/kvm"),
+        check_huge_pages(_read("/sys/kernel/mm/transparent_hugepage/enabled")),
+        check_memory(meminfo),
+        _check_disk(),
+        _check_load(),
+    ]
+
+
+def check_tool(tool: str) -> Check:
+    """Look for a program in PATH."""
+    path = shutil.which(tool)
+    remedy = f"apt-get install {PACKAGES[tool]}"
+    return Check(tool, path is not None, path or "not found", remedy, tool not in _OPTIONAL_TOOLS)
+
+
+def check_processor(machine: str, cpuinfo: str) -> list[Check]:
+    """Judge the CPU from its name as uname gives it and the text of /proc/cpuinfo."""
+    model = re.search(r"^model name\s*:\s*(.*)$", cpuinfo, re.MULTILINE)
+    flags = re.search(r"^flags\s*:\s*(.*)$", cpuinfo, re.MULTILINE)
+    present = flags[1].split() if flags else []
+    found = [Check("x86-64", machine == "x86_64", machine, "use an x86-64 machine")]
+    found.append(Check("CPU", True, model[1] if model else "unknown model"))
+    for feature, (use, remedy) in _FEATURES.items():
+        has = feature in present
+        text = f"yes: {use}" if has else "no"
+        found.append(Check(feature, has, text, remedy, needed=feature == "sse2"))
+    return found
+
+
+def check_returns(condition: str, other: str) -> Check:
+    """Judge how the kernel returns from functions, as returns.look() found it."""
+    text = other or returns.NAMES[condition]
+    remedy = "nothing: bench times plain returns instead, which favours mainline"
+    return Check("returns", not other, text, remedy, needed=False)
+
+
+def check_kvm(device: str) -> Check:
+    """Boot a guest of one sector under KVM: the device can be there and not work."""
+
+    def check(found: str, remedy: str) -> Check:
+        return Check("KVM", not remedy, found, remedy, needed=False)
+
+    emulate = "vm emulates instead, without times that count"
+    if not Path(device).exists():
+        return check(
+            f"no {device}", f"load kvm_amd or kvm_intel; in a VM, have it nested; else {emulate}"
+        )
+    if not os.access(device, os.R_OK | os.W_OK):
+        return check(f"{device} is closed to this user", "join its group: adduser $USER kvm")
+    qemu = shutil.which("qemu-system-x86_64")
+    if not qemu:
+        return check(f"{device} is there, not tried", "apt-get install qemu-system-x86")
+    # mov dx, 0xf4; mov al, SIGN; out dx, al; hlt
+    code = bytes([0xBA, 0xF4, 0x00, 0xB0, _KVM_SIGN, 0xEE, 0xF4])
+    with tempfile.NamedTemporaryFile() as sector, step("trying KVM"):
+        sector.write(code.ljust(510, b"\0") + b"\x55\xaa")
+        sector.flush()
+        argv = [qemu, "-accel", "kvm", "-m", "32", "-nodefaults", "-display", "none"]
+        argv += ["-drive", f"file={sector.name},format=raw,snapshot=on"]
+        argv += ["-device", "isa-debug-exit,iobase=0xf4,iosize=4", "-no-reboot"]
+        try:
+            status = subprocess.run(argv, capture_output=True, timeout=_KVM_LIMIT).returncode
+        except subprocess.TimeoutExpired:
+            return check(f"{device} is there, but guests hang or crawl", f"nothing: {emulate}")
+    if status != _KVM_SIGN * 2 + 1:
+        return check(f"{device} is there, but no guest runs", f"nothing: {emulate}")
+    return check("a guest runs", "")
+
+
+def check_huge_pages(enabled: str) -> Check:
+    """Judge the text of /sys/kernel/mm/transparent_hugepage/enabled, "" if there is none."""
+    mode = re.search(r"\[(\w+)\]", enabled)
+    return Check(
+        "transparent huge pages",
+        mode is not None and mode[1] in ("madvise", "always"),
+        mode[1] if mode else "not in this kernel",
+        "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled (as root)",
+    )
+
+
+def check_memory(meminfo: str) -> Check:
+    """Judge the text of /proc/meminfo against the default device of 100 GB."""
+    match = re.search(r"^MemAvailable:\s*(\d+) kB$", meminfo, re.MULTILINE)
+    free = int(match[1]) * 1024 if match else 0
+    fits = int(100 * free / _MEMORY)
+    remedy = f"free some, or run bench with --size {max(fits, 1)}GB"
+    found = f"{format_size(free)} available, {format_size(_MEMORY)} needed for a 100 GB device"
+    return Check("memory", free >= _MEMORY, found, remedy)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `pagemint doctor`: none."""
+
+
+def main(args: argparse.Namespace) -> int:
+    """Print the report; exit status 0 if bench can run here, else 1."""
+    found = checks()
+    table = Table("what", "state", "found", "what to do")
+    for check in found:
+        if check.ok:
+            state = Text("OK", style="green")
+        elif check.needed:
+            state = Text("missing", style="red")
+        else:
+            state = Text("absent", style="dim")
+        remedy = "" if check.ok else check.remedy
+        table.add_row(Text(check.what), state, Text(check.found), Text(remedy))
+    Console().print(table)
+    return 0 if all(check.ok for check in found if check.needed) else 1
+
+
+def _check_disk() -> Check:
+    path = cache.root()
+    while not path.exists():
+        path = path.parent
+    free = shutil.disk_usage(path).free
+    found = f"{format_size(free)} free, {format_size(_DISK)} needed for {cache.root()}"
+    remedy = "free some, or set XDG_CACHE_HOME to another disk"
+    return Check("disk", free >= _DISK or (cache.root() / "sources").is_dir(), found, remedy)
+
+
+def _check_load() -> Check:
+    count, load = os.cpu_count() or 1, os.getloadavg()[0]
+    return Check(
+        "idle CPUs",
+        load < count / 2,
+        f"{count} CPUs, load average {load:.2f}",
+        "wait for other work to end: times will vary",
+        needed=False,
+    )
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text()
+    except OSError:
+        return ""

@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Arguments that several subcommands take."""
+
+import argparse
+from pathlib import Path
+
+
+def add_source_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare --kernel and --ksrc, which `source_for` takes."""
+    tree = parser.add_mutually_exclusive_group()
+    tree.add_argument("--kernel", default="7.3", metavar="LINE", help="kernel line (7.3)")
+    tree.add_argument("--ksrc", type=Path, metavar="DIR", help="a kernel tree of your own")
+
+
+def add_run_argument(parser: argparse.ArgumentParser) -> None:
+    """Declare what every command that ends with a report takes."""
+    parser.add_argument("--no-report", action="store_true", help="write no report at the end")

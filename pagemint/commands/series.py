@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`pagemint series`: applies topics to a tree as branches, or writes them as mails."""
+
+import argparse
+from pathlib import Path
+
+from pagemint.base.errors import Failure
+from pagemint.base.progress import note
+from pagemint.kernels import sources, steps
+from pagemint.series import branches
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `pagemint series`."""
+    parser.add_argument("--kernel", metavar="LINE", help="the kernel line (default: the tree's)")
+    parser.add_argument(
+        "--topic",
+        metavar="T,...",
+        help="only these topics and those they need (all of "
+        f"{', '.join(topic.name for topic in steps.topics())})",
+    )
+    target = parser.add_mutually_exclusive_group(required=True)
+    target.add_argument("--tree", type=Path, metavar="DIR", help="make branches in this tree")
+    target.add_argument("--output", type=Path, metavar="DIR", help="write mails")
+    target.add_argument("--stat", action="store_true", help="count the lines of code of each topic")
+    parser.add_argument(
+        "--results",
+        nargs="+",
+        default=(),
+        metavar="FILE",
+        help="results of pagemint bench for the figures in the messages (those in docs/results)",
+    )
+
+
+def main(args: argparse.Namespace) -> int:
+    """Run `pagemint series`."""
+    # Imported late so that building the parser does not load Jinja2.
+    from pagemint.series import code_lines, messages
+
+    known = steps.lines()
+    if args.kernel is not None and args.kernel not in known:
+        raise Failure(
+            f"the series has no edits for Linux {args.kernel!r}",
+            f"choose one of: {', '.join(known)}",
+        )
+    chosen = steps.topics(args.topic.split(",") if args.topic else None)
+    if args.stat:
+        code_lines.show(sources.get(args.kernel or known[-1]), chosen)
+        return 0
+    # Before a source is fetched for it.
+    if args.output:
+        branches.check_output(args.output)
+    texts = messages.filled(args.results, chosen)
+    if args.tree:
+        made = branches.commit(args.tree, texts, chosen, args.kernel)
+        note(f"{args.tree} is on {made[-1]}; its branches: {', '.join(made)}")
+        return 0
+    for mail in branches.mails(sources.get(args.kernel or known[-1]), args.output, texts, chosen):
+        print(mail)
+    return 0

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What an arm64 guest has for its root: Debian's own packages, unpacked and never installed."""
+
+from pathlib import Path
+
+from pagemint.base import cache
+from pagemint.base.progress import step
+from pagemint.base.run import run
+from pagemint.kernels import apt
+
+HOST = Path("/host")
+"""Where a guest sees the files of this machine."""
+
+OPTIONS = "trans=virtio,version=9p2000.L,msize=524288"
+"""How the file systems of a guest are mounted."""
+
+SHARED = "pagemint_shared"
+"""What the kernel's command line calls the one directory of this machine that is written to."""
+
+_PACKAGES = ("busybox-static", "kmod", "ndctl", "python3")
+_APPLETS = ("sh", "mount", "dmesg")
+_MOUNTS = ("dev", "proc", "sys", "tmp", "run", HOST.name)
+_ROOM = 400_000_000  # bytes: the packages, and what is in them
+_INIT = f"""\
+#!/bin/sh
+# Mounts what a guest needs, runs the command that it is for, and ends it.
+export PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/tmp
+mount -t proc none /proc
+mount -t sysfs none /sys
+mount -t tmpfs none /tmp
+mount -t tmpfs none /run
+mount -t 9p -o ro,{OPTIONS} host {HOST}
+mount -t 9p -o {OPTIONS} shared "{HOST}${SHARED}"
+sh "{HOST}${SHARED}/command"
+exec busybox poweroff -f
+"""
+
+
+def root() -> Path:
+    """Return the directory, made if it is not in the cache.
+
+    Raises:
+        Failure: the mirror has no such packages or cannot be reached, or the disk is full.
+    """
+
+    def make(work: Path) -> None:
+        cache.need_space(work, _ROOM, "the root of an arm64 guest")
+        debs = work / "debs"
+        apt.download_closure(_PACKAGES, "arm64", debs, "fetching the root of an arm64 guest")
+        with step("unpacking the root of an arm64 guest"):
+            for deb in sorted(debs.glob("*.deb")):
+                run(["dpkg-deb", "-x", deb, work / "root"], what=f"unpacking {deb.name}")
+                deb.unlink()
+        _complete(work / "root")
+
+    return cache.entry("roots", cache.digest("arm64", *_PACKAGES, *_APPLETS, _INIT), make) / "root"
+
+
+def _complete(unpacked: Path) -> None:
+    """Add what Debian's own installation would: directories, links, and an init."""
+    for name in _MOUNTS:
+        (unpacked / name).mkdir(exist_ok=True)
+    for name in ("bin", "sbin", "lib"):
+        if not (unpacked / name).exists():
+            (unpacked / name).symlink_to(f"usr/{name}")
+    for name in _APPLETS:
+        (unpacked / "bin" / name).symlink_to("busybox")
+    (unpacked / "init").write_text(_INIT)
+    (unpacked / "init").chmod(0o755)

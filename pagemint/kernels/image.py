@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Whole kernels for the VM lab, and what its guests load and run with them."""
+
+import shutil
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pagemint.base import cache, files, machine
+from pagemint.base.progress import step
+from pagemint.base.run import run
+from pagemint.kernels import objects, trees
+from pagemint.kernels.trees import Arch, Tree
+
+_SELFTESTS = ("hmm-tests", "migration")
+_ROOM = 1_500_000_000  # bytes: a build directory of a whole small kernel
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel to boot.
+
+    Attributes:
+        variant: base or patched.
+        built: the build directory.
+        module: pagemint_guest.ko for it.
+        filler: pagemint.ko for it, if it is a stock kernel.
+        arch: what it was built for.
+    """
+
+    variant: str
+    built: Path
+    module: Path
+    filler: Path | None
+    arch: Arch = field(default=trees.X86, kw_only=True)
+
+    @property
+    def image(self) -> Path:
+        """What QEMU boots."""
+        return self.built / self.arch.image
+
+    @property
+    def headers(self) -> Path:
+        """What modules for it are built against."""
+        return self.built
+
+    @property
+    def folio_module(self) -> Path:
+        """What copies folios in a guest: pagemint_folio.ko for it."""
+        return self.module.with_name("pagemint_folio.ko")
+
+    @property
+    def hmm_module(self) -> Path:
+        """What the kernel's own tests of device-private memory drive."""
+        return self.built / "lib/test_hmm.ko"
+
+
+def kernel(tree: Tree, fragments: tuple[str, ...]) -> Kernel:
+    """Return the kernel of a tree, built if it is not in the cache: some five minutes.
+
+    Args:
+        tree: what to build.
+        fragments: names of files in guest/config, on top of the kernel's tinyconfig.
+
+    Raises:
+        Failure: the build fails, or the configuration loses an option of a fragment.
+    """
+    fragment_files = [files.GUEST / "config" / f"{name}.config" for name in fragments]
+    lines = [line for file in fragment_files for line in file.read_text().splitlines()]
+    wanted = _last_of_each([line for line in lines if "CONFIG_" in line])
+    name = "+".join(fragments)
+    key = cache.digest(tree.key, str(tree.path), *wanted, machine.compiler(tree.arch.prefix))
+
+    def make_kernel(work: Path) -> None:
+        cache.need_space(work, _ROOM, "a kernel for the VM lab")
+        with step(f"configuring the {tree.variant} kernel ({name})"):
+            objects.make(tree, work, "tinyconfig")
+            with (work / ".config").open("a") as config:
+                config.writelines(f"{line}\n" for line in wanted)
+            objects.make(tree, work, "olddefconfig")
+            objects.check_config(work / ".config", name, wanted)
+        with step(f"building the {tree.variant} kernel ({name}), some five minutes"):
+            objects.make(tree, work, Path(tree.arch.image).name, "modules")
+
+    built = cache.entry("kernels", key, make_kernel, in_place=True)
+    sources = [*sorted(files.GUEST.glob("*.c")), files.GUEST / "Kbuild"]
+
+    def make_module(work: Path) -> None:
+        for one in sources:
+            shutil.copyfile(one, work / one.name)
+        objects.make(tree, built, f"M={work}", "modules", jobs=1)
+
+    module = cache.entry("modules", cache.digest(key, *sources), make_module)
+    return Kernel(tree.variant, built, module / "pagemint_guest.ko", None, arch=tree.arch)
+
+
+def selftests(tree: Tree) -> Path:
+    """Return where the programs of the kernel's own tests are, _SELFTESTS, built if need be.
+
+    Raises:
+        Failure: the build fails.
+    """
+    tests = Path("tools/testing/selftests")
+
+    def make(work: Path) -> None:
+        # Its make writes beside the sources, so it gets a copy of what it writes beside.
+        copy = work / "linux"
+        for name in ("mm", "x86"):
+            shutil.copytree(tree.path / tests / name, copy / tests / name)
+        for pattern in ("*.h", "*.mk"):
+            for file in (tree.path / tests).glob(pattern):
+                shutil.copy(file, copy / tests)
+        for link in ("include", "lib", "mm", "scripts", "tools/include"):
+            (copy / link).symlink_to(tree.path / link)
+        with step(f"building {' and '.join(_SELFTESTS)}"):
+            argv: list[str | Path] = ["make", "-s", "-C", copy / tests / "mm"]
+            argv += [f"OUTPUT={work}", *(work / name for name in _SELFTESTS)]
+            run(argv, env=objects.environment(), what="making the kernel's own tests")
+        shutil.rmtree(copy)
+
+    return cache.entry("selftests", cache.digest(tree.key, *_SELFTESTS, machine.compiler()), make)
+
+
+def _last_of_each(lines: list[str]) -> list[str]:
+    """Return the lines of a configuration in which a later one overrides an earlier one."""
+    last: dict[str, str] = {}
+    for line in lines:
+        symbol = line.removeprefix("# ").split("=")[0].split(" ")[0]
+        if symbol.startswith("CONFIG_"):
+            last[symbol] = line
+    return list(last.values())

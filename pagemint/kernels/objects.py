@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Kernel objects, compiled by the kernel's own build from the base and the patched tree."""
+
+import os
+import re
+import shutil
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from pagemint.base import cache
+from pagemint.base.errors import Failure
+from pagemint.base.machine import compiler
+from pagemint.base.progress import step
+from pagemint.base.run import run
+from pagemint.kernels.sources import config_for
+from pagemint.kernels.trees import Tree
+
+_ENVIRONMENT = ("PATH", "HOME", "TMPDIR", "LANG")  # what a kernel build gets to see
+_BUILD_ROOM = 300_000_000  # bytes: a build directory with a few objects
+
+
+@dataclass(frozen=True)
+class Config:
+    """A kernel configuration.
+
+    Attributes:
+        name: what results call it.
+        options: lines to put on top of Debian's configuration.
+    """
+
+    name: str
+    options: tuple[str, ...] = ()
+
+
+DEBIAN = Config("debian")
+"""What people run."""
+
+NO_MASK = Config(
+    "debian, no HVO, page_ref events",
+    ("# CONFIG_HUGETLBFS is not set", "CONFIG_DEBUG_PAGE_REF=y"),
+)
+"""Tails point to their head instead of holding a mask, and page_ref_set can be traced."""
+
+
+def build(tree: Tree, config: Config, given: Path | None = None) -> Path:
+    """Return a build directory of `tree` with its objects in it, made if it is not in the cache.
+
+    Args:
+        tree: what to build.
+        config: which configuration.
+        given: a file to take instead of Debian's configuration for the line.
+
+    Raises:
+        Failure: the build fails, or the configuration loses an option.
+    """
+    base = given or config_for(tree.line)
+    key = cache.digest(tree.key, str(tree.path), *tree.objects, base, *config.options, compiler())
+
+    def fill(work: Path) -> None:
+        cache.need_space(work, _BUILD_ROOM, "a kernel build")
+        options = "".join(f"{option}\n" for option in config.options)
+        (work / ".config").write_text(base.read_text() + options)
+        with step(f"configuring the {tree.variant} tree ({config.name})"):
+            make(tree, work, "olddefconfig")
+            check_config(work / ".config", config.name, config.options)
+            make(tree, work, "prepare")
+        with step(f"compiling {len(tree.objects)} objects of the {tree.variant} tree"):
+            # One after the other: kbuild reaches arch/x86/lib by two ways, which would race.
+            for one in tree.objects:
+                make(tree, work, one, jobs=1)
+
+    return cache.entry("builds", key, fill, in_place=True)
+
+
+def compile_glue(tree: Tree, built: Path, sources: list[Path], scratch: Path) -> list[Path]:
+    """Compile C files as kernel code of `tree`, with the flags that its modules have.
+
+    Args:
+        tree: whose headers they see.
+        built: its build directory.
+        sources: the C files, and the headers that they include.
+        scratch: an empty directory to do it in.
+
+    Returns:
+        an object for each C file.
+    """
+    for one in sources:
+        shutil.copyfile(one, scratch / one.name)
+    names = [one.with_suffix(".o").name for one in sources if one.suffix == ".c"]
+    (scratch / "Kbuild").write_text(f"obj-m := {' '.join(names)}\n")
+    for name in names:
+        make(tree, built, f"M={scratch}", name, jobs=1)
+    return [scratch / name for name in names]
+
+
+def make(tree: Tree, build_dir: Path, *targets: str, jobs: int | None = None) -> None:
+    """Run the kernel's own make for `tree` in a build directory.
+
+    Args:
+        tree: what to build.
+        build_dir: where, and where a log of each target stays.
+        targets: what to make, and variables.
+        jobs: how many at once, if not as many as there are CPUs.
+    """
+    name = re.sub(r"\W+", "_", targets[-1])
+    what = f"make {targets[-1]} in the {tree.variant} tree"
+    argv = ["make", "-s", f"-j{jobs or os.cpu_count() or 1}", f"O={build_dir}"]
+    argv += [*tree.arch.variables, *targets]
+    run(argv, cwd=tree.path, env=environment(), log=build_dir / f"{name}.log", what=what)
+
+
+def environment() -> dict[str, str]:
+    """Return the environment of a kernel build, which takes many settings from it.
+
+    None of those is in a cache key, so none is let through.
+    """
+    return {key: os.environ[key] for key in _ENVIRONMENT if key in os.environ}
+
+
+def check_config(file: Path, name: str, options: Iterable[str]) -> None:
+    """Refuse a configuration that lost an option on the way through kconfig.
+
+    Raises:
+        Failure: names the option, and the configuration by `name`.
+    """
+    kept = set(file.read_text().splitlines())
+    for option in options:
+        # An option that is off may also not be there at all.
+        off = re.fullmatch(r"# (\w+) is not set", option)
+        lost = any(line.startswith(f"{off[1]}=") for line in kept) if off else option not in kept
+        if lost:
+            raise Failure(
+                f"the configuration {name!r} loses {option!r} on this tree",
+                "its dependencies are not met there; use another tree",
+            )

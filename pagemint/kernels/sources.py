@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Kernel sources: Debian's linux-source-X.Y packages, or a tree of the user's own."""
+
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from pagemint.base import cache
+from pagemint.base.errors import Failure
+from pagemint.base.progress import note, step
+from pagemint.base.run import run
+from pagemint.kernels import apt
+
+_LINE = r"[0-9]+\.[0-9]+"
+_ROOM = 2_500_000_000  # bytes: the package, its tar file and the unpacked tree
+_SMALL_ROOM = 20_000_000  # bytes: a configuration package, unpacked
+_FLAVOUR = "config.amd64_none_amd64.xz"
+
+
+@dataclass(frozen=True)
+class Source:
+    """One kernel source tree.
+
+    Attributes:
+        version: what its Makefile says, such as 7.3.4.
+        line: the first two numbers of it, such as 7.3.
+        package_version: Debian's version, or None for a tree of the user's own.
+        tree: the directory; not to be written to.
+        config: Debian's amd64 configuration for this line, or None.
+    """
+
+    version: str
+    line: str
+    package_version: str | None
+    tree: Path
+    config: Path | None
+
+
+@dataclass(frozen=True)
+class Available:
+    """A kernel line that `get` can deliver; cached means without the network."""
+
+    line: str
+    package_version: str
+    cached: bool
+
+
+def get(line: str) -> Source:
+    """Return Debian's source of a kernel line ("7.3"), fetching it unless it is in the cache.
+
+    Raises:
+        Failure: the mirror has no such line or cannot be reached, or the disk is full.
+    """
+    if not re.fullmatch(_LINE, line):
+        raise Failure(f"{line!r} is no kernel line", "give two numbers, such as 7.3")
+    cached = _cached(line)
+    if cached:
+        return cached
+    chosen = _newest(_on_mirror("source", line), line)
+    cache.need_space(cache.root(), _ROOM, f"the source of Linux {line}")
+    configs = _on_mirror("config", line)
+    same = [package for package in configs if package.version == chosen.version]
+    config = same[0] if same else _newest(configs, line)
+
+    def unpack(staging: Path) -> None:
+        debs = apt.download([chosen, config], f"fetching Linux {chosen.version}")
+        with step(f"unpacking Linux {chosen.version}"):
+            _unpack_source(debs[0], staging, line)
+            _unpack_config(debs[1], staging, line)
+        for deb in debs:
+            deb.unlink()
+
+    return _source_of(cache.entry("sources", chosen.version, unpack), line)
+
+
+def config_for(line: str) -> Path:
+    """Return Debian's amd64 configuration of a kernel line, fetching it unless it is cached.
+
+    Raises:
+        Failure: the mirror has no such line or cannot be reached.
+    """
+    cached = _cached(line)
+    if cached and cached.config:
+        return cached.config
+    kept = _newest_key("configs", line)
+    if kept:
+        return cache.root() / "configs" / kept / "config"
+    package = _newest(_on_mirror("config", line), line)
+    cache.need_space(cache.root(), _SMALL_ROOM, f"the configuration of Linux {line}")
+
+    def unpack(staging: Path) -> None:
+        (deb,) = apt.download([package], f"fetching the configuration of Linux {line}")
+        _unpack_config(deb, staging, line)
+        deb.unlink()
+
+    return cache.entry("configs", package.version, unpack) / "config"
+
+
+def available() -> list[Available]:
+    """Return the newest version of each kernel line that is cached or on the mirror, oldest first.
+
+    Raises:
+        Failure: nothing is cached and the mirror cannot be reached.
+    """
+    keys = _keys("sources")
+    try:
+        on_mirror = apt.packages(f"linux-source-{_LINE}")
+    except Failure as failure:
+        if not keys:
+            raise
+        note(f"pagemint: only what is cached: {failure.message}")
+        on_mirror = []
+    lines = {package.name.removeprefix("linux-source-") for package in on_mirror}
+    lines |= {match[0] for key in keys if (match := re.match(_LINE, key))}
+    found = []
+    for line in sorted(lines, key=apt.version_key):
+        kept = _newest_key("sources", line)
+        there = [p.version for p in on_mirror if p.name == f"linux-source-{line}"]
+        version = kept or _newest_version(there)
+        found.append(Available(line, version, kept is not None))
+    return found
+
+
+def from_tree(directory: Path) -> Source:
+    """Return the user's own kernel tree; its config is Debian's for the line, if that is cached.
+
+    Raises:
+        Failure: `directory` is no Linux source tree.
+    """
+    tree = directory.absolute()
+    missing = [
+        name for name in ("Makefile", "Kconfig", "mm/mm_init.c") if not (tree / name).is_file()
+    ]
+    version = None if missing else _tree_version(tree)
+    if version is None:
+        lack = f"it has no {missing[0]}" if missing else "its Makefile names no version"
+        raise Failure(
+            f"{directory} is no Linux source tree: {lack}",
+            "give the directory that holds the kernel's top Makefile",
+        )
+    line = ".".join(version.split(".")[:2])
+    cached = _cached(line)
+    kept = _newest_key("configs", line)
+    config = cached.config if cached else None
+    if config is None and kept:
+        config = cache.root() / "configs" / kept / "config"
+    return Source(version, line, None, tree, config)
+
+
+def _keys(kind: str) -> list[str]:
+    """Return the package versions that are complete in the cache."""
+    directory = cache.root() / kind
+    names = [path.name for path in directory.iterdir()] if directory.is_dir() else []
+    return [name for name in names if cache.find(kind, name)]
+
+
+def _newest_key(kind: str, line: str) -> str | None:
+    keys = [key for key in _keys(kind) if re.match(re.escape(line) + r"[.~-]", key)]
+    return _newest_version(keys) if keys else None
+
+
+def _cached(line: str) -> Source | None:
+    key = _newest_key("sources", line)
+    return _source_of(cache.root() / "sources" / key, line) if key else None
+
+
+def _source_of(entry: Path, line: str) -> Source:
+    tree = entry / "linux"
+    return Source(_tree_version(tree) or line, line, entry.name, tree, entry / "config")
+
+
+def _on_mirror(kind: str, line: str) -> list[apt.Package]:
+    return apt.packages(re.escape(f"linux-{kind}-{line}"))
+
+
+def _newest(packages: list[apt.Package], line: str) -> apt.Package:
+    if not packages:
+        lines = ", ".join(one.line for one in available()) or "none"
+        raise Failure(
+            f"the Debian mirror has no Linux {line}",
+            f"choose one that it has ({lines}), or give a tree with --ksrc DIR",
+        )
+    version = _newest_version([package.version for package in packages])
+    return next(package for package in packages if package.version == version)
+
+
+def _newest_version(versions: list[str]) -> str:
+    """Return the newest version that is no release candidate, unless there are only those."""
+    return max(versions, key=lambda version: ("~rc" not in version, apt.version_key(version)))
+
+
+def _tree_version(tree: Path) -> str | None:
+    """Return the version in the tree's Makefile, as `make kernelversion` prints it."""
+    head = (tree / "Makefile").read_text(errors="replace")[:1000]
+    found: list[tuple[str, str]] = re.findall(r"^([A-Z]+) *= *(\S*)$", head, re.MULTILINE)
+    fields = dict(found)
+    if not (fields.get("VERSION") and fields.get("PATCHLEVEL")):
+        return None
+    numbers = [fields["VERSION"], fields["PATCHLEVEL"], fields.get("SUBLEVEL") or "0"]
+    return ".".join(numbers) + fields.get("EXTRAVERSION", "")
+
+
+def _unpack_source(deb: Path, staging: Path, line: str) -> None:
+    scratch, tree = staging / "deb", staging / "linux"
+    tree.mkdir()
+    run(["dpkg-deb", "-x", deb, scratch], what=f"unpacking {deb.name}")
+    archive = scratch / f"usr/src/linux-source-{line}.tar.xz"
+    argv: list[str | Path] = ["tar", "-x", "-I", "xz -T0", "--no-same-owner", "-f", archive]
+    run([*argv, "--strip-components=1", "-C", tree], what=f"unpacking {archive.name}")
+    shutil.rmtree(scratch)
+
+
+def _unpack_config(deb: Path, staging: Path, line: str) -> None:
+    scratch = staging / "deb"
+    run(["dpkg-deb", "-x", deb, scratch], what=f"unpacking {deb.name}")
+    packed = scratch / f"usr/src/linux-config-{line}" / _FLAVOUR
+    (staging / "config").write_text(run(["xz", "-dc", packed], what=f"unpacking {packed.name}"))
+    shutil.rmtree(scratch)

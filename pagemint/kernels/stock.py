@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Debian's stock kernels: the image with its modules, and the headers to build modules against.
+
+Nothing is installed: the packages lie unpacked in the cache.
+"""
+
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from pagemint.base import cache, files
+from pagemint.base.errors import Failure
+from pagemint.base.progress import step
+from pagemint.base.run import run
+from pagemint.kernels import apt, objects
+from pagemint.kernels.apt import Package
+from pagemint.kernels.image import Kernel
+
+_ROOM = 1_500_000_000  # bytes: the packages, and what is in them
+_HEADERS = (
+    Path("include/linux/memfill_streaming.h"),
+    Path("arch/x86/include/asm/memfill_streaming.h"),
+)
+"""What the module includes of the kernel part."""
+
+
+@dataclass(frozen=True)
+class StockKernel(Kernel):
+    """A stock kernel to boot; `built` is where its packages lie unpacked.
+
+    Attributes:
+        release: what `uname -r` says in it.
+    """
+
+    release: str
+
+    @property
+    def image(self) -> Path:
+        """What QEMU boots."""
+        return self.built / f"boot/vmlinuz-{self.release}"
+
+    @property
+    def headers(self) -> Path:
+        """What modules for it are built against."""
+        return self.built / f"usr/src/linux-headers-{self.release}"
+
+
+def kernel(line: str, *, fault: bool = False) -> StockKernel:
+    """Return Debian's newest kernel of a line ("6.12") that this machine can build modules for.
+
+    Args:
+        line: two numbers.
+        fault: build the module so that its parameter `fault` makes it fail, and a livepatch that
+            is in its way.
+
+    Raises:
+        Failure: the mirror has none or cannot be reached, its compiler is missing, the disk is
+            full, or a module does not build.
+    """
+    if not re.fullmatch(r"[0-9]+\.[0-9]+", line):
+        raise Failure(f"{line!r} is no kernel line", "give two numbers, such as 6.12")
+    # With a single regular expression apt's lists are read once.
+    found = apt.packages(rf"linux-(headers|image|binary|modules|kbuild)-{re.escape(line)}[.0-9].*")
+    found += apt.packages(rf"linux-kbuild-{re.escape(line)}")
+    headers = choose(found, line)
+    release = headers.name.removeprefix("linux-headers-")
+    wanted = closure(found, headers)
+
+    def unpack(work: Path) -> None:
+        cache.need_space(work, _ROOM, f"Debian's Linux {headers.version}")
+        debs = apt.download(wanted, f"fetching Debian's Linux {headers.version}")
+        with step(f"unpacking Debian's Linux {headers.version}"):
+            for deb in debs:
+                run(["dpkg-deb", "-x", deb, work], what=f"unpacking {deb.name}")
+                deb.unlink()
+        _relocate(work / "usr/src" / headers.name)
+
+    root = cache.entry("stock", headers.version, unpack)
+    what = f"Debian's Linux {headers.version}"
+    bench, filler = modules(root / "usr/src" / headers.name, what, fault=fault)
+    return StockKernel("stock", root, bench, filler, release)
+
+
+def modules(headers: Path, what: str, *, fault: bool = False) -> tuple[Path, Path]:
+    """Return pagemint_guest.ko and pagemint.ko, built if they are not in the cache.
+
+    Args:
+        headers: of the kernel they are for.
+        what: that kernel is called.
+        fault: see kernel().
+
+    Raises:
+        Failure: they do not build.
+    """
+    guest = [files.GUEST / "pagemint_guest.c"]
+    if fault:
+        guest.append(files.GUEST / "pagemint_livepatch.c")
+    module = [files.MODULE / "Kbuild", *sources()]
+    parts = [files.MODULE.parent / "kernel" / one for one in _HEADERS]
+
+    def make(work: Path) -> None:
+        for one in (*module, *parts, *guest):
+            copy = work / one.relative_to(files.MODULE.parent)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(one, copy)
+        names = " ".join(one.with_suffix(".o").name for one in guest)
+        (work / "guest/Kbuild").write_text(f"obj-m := {names}\n")
+        with step(f"building modules for {what}"):
+            for folder in ("guest", "module"):
+                argv: list[str | Path] = ["make", "-s", "-C", headers, f"M={work / folder}"]
+                argv += [*(["FAULT=1"] if fault else []), "modules"]
+                log, doing = work / f"{folder}.log", f"building {folder} for {what}"
+                run(argv, env=objects.environment(), log=log, what=doing)
+
+    # Which kernel they are of: its functions with their checksums, and its configuration.
+    of = (headers / "Module.symvers", headers / ".config")
+    key = cache.digest(*of, str(fault), *guest, *module, *parts)
+    made = cache.entry("stock-modules", key, make, in_place=True)
+    return made / "guest/pagemint_guest.ko", made / "module/pagemint.ko"
+
+
+def sources() -> list[Path]:
+    """Return the C files and headers of the module, without what a build made beside them."""
+    return sorted(one for one in files.MODULE.glob("*.[ch]") if not one.name.endswith(".mod.c"))
+
+
+def choose(found: list[Package], line: str) -> Package:
+    """Return the newest headers of a line with an image, whose compiler this machine has.
+
+    Raises:
+        Failure: there are none.
+    """
+    name = rf"linux-headers-{re.escape(line)}\.[0-9][0-9.]*(-[0-9]+|\+deb[0-9.]+)?-amd64"
+    whole = {(package.name, package.version) for package in found}
+    headers = [
+        package
+        for package in found
+        # Headers can be on the mirror before the image, which is signed first.
+        if re.fullmatch(name, package.name) and (_image(package), package.version) in whole
+    ]
+    headers.sort(key=lambda package: apt.version_key(package.version))
+    if not headers:
+        raise Failure(
+            f"the Debian mirror has no stock kernel {line} with headers",
+            "choose another line, such as 6.1 or 6.12",
+        )
+    buildable = [package for package in headers if shutil.which(_compiler(package))]
+    if not buildable:
+        compilers = " or ".join(sorted({_compiler(package) for package in headers}))
+        raise Failure(
+            f"modules for Debian's Linux {line} need {compilers}, which this machine lacks",
+            "install it, if its Debian has it, or choose another line",
+        )
+    return buildable[-1]
+
+
+def closure(found: list[Package], headers: Package) -> list[Package]:
+    """Return all packages of the kernel that `headers` are of, themselves first."""
+    same = {package.name: package for package in found if package.version == headers.version}
+    wanted, names = [headers], [*headers.depends, _image(headers)]
+    for name in names:
+        if name in same and same[name] not in wanted:
+            wanted.append(same[name])
+            names.extend(one for one in same[name].depends if one not in names)
+    return wanted
+
+
+def _image(headers: Package) -> str:
+    """Return the name of the image that headers are for."""
+    return headers.name.replace("-headers-", "-image-", 1)
+
+
+def _compiler(headers: Package) -> str:
+    """Return the program that a kernel was compiled with, as its headers have it."""
+    for name in headers.depends:
+        compiler = re.fullmatch(r"(?:linux-compiler-)?(gcc-[0-9]+)(?:-x86|-for-host)?", name)
+        if compiler:
+            return compiler[1]
+    return "gcc"
+
+
+def _relocate(headers: Path) -> None:
+    """Have headers find their other half where they lie, not in /usr/src."""
+    makefile = headers / "Makefile"
+    text = makefile.read_text().replace(f"=/usr/src/{headers.name}", ":=$(CURDIR)")
+    makefile.write_text(text.replace("include /usr/src/", "include ../"))
+    # With it a build wants pahole, to describe types that nobody asks for.
+    (headers / "vmlinux").unlink(missing_ok=True)

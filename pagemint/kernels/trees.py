@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Kernel trees to build from: the base tree of a source, and the same with the series."""
+
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from pagemint.base import cache
+from pagemint.base.progress import step
+from pagemint.base.run import run
+from pagemint.kernels import steps
+from pagemint.kernels.sources import Source
+
+_TREE_ROOM = 2_000_000_000  # bytes: a kernel tree
+_OBJECTS = (  # of either tree
+    "mm/mm_init.o",
+    "mm/page_alloc.o",
+    "mm/memory_hotplug.o",
+    "lib/list_debug.o",
+    "mm/util.o",
+    "mm/memory.o",
+    "arch/x86/lib/copy_mc.o",
+    "arch/x86/lib/copy_mc_64.o",
+    "arch/x86/lib/copy_page_64.o",
+    "arch/x86/lib/memcpy_64.o",
+    "arch/x86/lib/retpoline.o",
+)
+_PATCHED_OBJECTS = (  # of the patched tree, besides
+    "mm/memmap_template.o",
+    "mm/memmap_threads.o",
+    "kernel/padata.o",
+    "arch/x86/lib/usercopy_64.o",
+)
+
+
+@dataclass(frozen=True)
+class Arch:
+    """An architecture that kernels are built for.
+
+    Attributes:
+        prefix: what the names of its compiler and its like begin with.
+        image: what is booted, in a build directory.
+        variables: what the kernel's make is told of it.
+    """
+
+    prefix: str
+    image: str
+    variables: tuple[str, ...]
+
+
+X86 = Arch("", "arch/x86/boot/bzImage", ())
+"""That of this machine, as the kernel's make assumes it."""
+
+ARM64 = Arch(
+    "aarch64-linux-gnu-",
+    "arch/arm64/boot/Image",
+    ("ARCH=arm64", "CROSS_COMPILE=aarch64-linux-gnu-"),
+)
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A kernel tree to build from.
+
+    Attributes:
+        variant: base or patched.
+        path: the directory, which stays as it is.
+        key: names its contents.
+        line: the kernel line whose edits and configuration it takes.
+        objects: what is built from it.
+        arch: what it is built for.
+    """
+
+    variant: str
+    path: Path
+    key: str
+    line: str
+    objects: tuple[str, ...]
+    arch: Arch = X86
+
+
+def pair(found: Source) -> tuple[Tree, Tree]:
+    """Return the base tree of a source and the patched one, made if they are not in the cache.
+
+    Raises:
+        Failure: an edit of the series does not apply, or there is no room.
+    """
+    if found.package_version:
+        path, key = found.tree, found.package_version
+    else:
+        key = f"own-{_listing(found.tree)}"
+        path = cache.entry("trees", key, lambda work: _copy_own(found, work)) / "linux"
+    line = steps.nearest_line(found.line)
+    base = Tree("base", path, key, line, _OBJECTS)
+
+    def make(work: Path) -> None:
+        cache.need_space(work, _TREE_ROOM, "a patched kernel tree")
+        with step(f"applying the series to Linux {found.version}"):
+            # The two trees share the files that are alike.
+            run(["cp", "-al", path, work / "linux"], what="copying the kernel tree")
+            steps.patch(work / "linux", line)
+
+    patched_key = cache.digest(key, steps.digest(found.line))
+    objects = (*_OBJECTS, *_PATCHED_OBJECTS)
+    patched = cache.entry("trees", patched_key, make) / "linux"
+    return base, Tree("patched", patched, patched_key, line, objects)
+
+
+def _listing(tree: Path) -> str:
+    """Return a digest of the names, sizes and times of a tree's files, which is quick to make."""
+    lines = []
+    for folder, folders, names in os.walk(tree):
+        folders[:] = sorted(one for one in folders if one != ".git")
+        for name in sorted(names):
+            info = (Path(folder) / name).lstat()
+            lines.append(f"{folder}/{name} {info.st_size} {info.st_mtime_ns}")
+    return cache.digest(str(tree), "\n".join(lines))
+
+
+def _copy_own(found: Source, work: Path) -> None:
+    """Copy the user's tree without what was built in it: it may be in use, and may change."""
+    cache.need_space(work, _TREE_ROOM, "a copy of the kernel tree")
+    with step(f"copying {found.tree}"):
+        built = shutil.ignore_patterns(".git", "*.o", "*.ko")
+        shutil.copytree(found.tree, work / "linux", symlinks=True, ignore=built)
+        run(["make", "-s", "mrproper"], cwd=work / "linux", what="cleaning the copy")

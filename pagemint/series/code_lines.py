@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Lines of code that each topic adds to a kernel tree and takes from it."""
+
+import difflib
+import re
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.table import Table
+
+from pagemint.kernels import steps
+from pagemint.kernels.sources import Source
+from pagemint.kernels.steps import Topic
+
+_C_COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
+_HASH_COMMENT = re.compile(r"^\s*#.*$", re.MULTILINE)
+
+
+def show(found: Source, chosen: Sequence[Topic]) -> None:
+    """Print a table of the lines of code of each topic, and of all but the topic `published`.
+
+    Comments, blank lines, tests and documentation do not count.
+    """
+    table = Table(title=f"Lines of code on Linux {found.version}")
+    table.add_column("topic", no_wrap=True)
+    for name in ("patches", "added", "removed"):
+        table.add_column(name, justify="right")
+    counts = count(found, chosen)
+    for topic, numbers in counts.items():
+        table.add_row(topic, *map(str, numbers))
+    if len(counts) > 1:
+        table.add_section()
+        product = [numbers for topic, numbers in counts.items() if topic != "published"]
+        table.add_row(
+            "all but published", *(str(sum(column)) for column in zip(*product, strict=True))
+        )
+    Console().print(table)
+
+
+def count(found: Source, chosen: Sequence[Topic]) -> dict[str, tuple[int, int, int]]:
+    """Return the patches of each topic, and the lines of code that it adds and removes.
+
+    Raises:
+        Failure: an edit does not apply.
+    """
+    now: dict[str, list[str]] = {}
+    counts: dict[str, tuple[int, int, int]] = {}
+    for change in steps.plan(found.tree, found.line, chosen):
+        patches, added, removed = counts.get(change.step.topic, (0, 0, 0))
+        for path, data in change.contents.items():
+            if not steps.is_code(path):
+                continue
+            if path not in now:
+                original = found.tree / path
+                now[path] = code(path, original.read_text()) if original.exists() else []
+            after = code(path, data.decode())
+            matcher = difflib.SequenceMatcher(None, now[path], after, autojunk=False)
+            for what, a, b, c, d in matcher.get_opcodes():
+                if what != "equal":
+                    removed += b - a
+                    added += d - c
+            now[path] = after
+        counts[change.step.topic] = (patches + 1, added, removed)
+    return counts
+
+
+def code(path: str, text: str) -> list[str]:
+    """Return the lines of a file that hold code, without the space around it."""
+    if path.endswith((".c", ".h", ".S")):
+        # A comment may separate two lines.
+        text = _C_COMMENT.sub(lambda found: "\n" * found[0].count("\n"), text)
+    else:
+        text = _HASH_COMMENT.sub("", text)
+    return [line.strip() for line in text.splitlines() if line.strip()]

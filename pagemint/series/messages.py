@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The words of the series: commit messages and cover letters, with the figures of results.
+
+They are templates of Jinja2, which can call the methods of `_Figures`.
+"""
+
+import statistics
+import textwrap
+from collections.abc import Sequence
+
+from jinja2 import Environment, StrictUndefined
+
+from pagemint.base import files
+from pagemint.base.errors import Failure
+from pagemint.base.memmap import PAGE
+from pagemint.base.progress import note
+from pagemint.base.sizes import format_size
+from pagemint.kernels import steps
+from pagemint.kernels.steps import Topic
+from pagemint.native.device import paired
+from pagemint.results import reader
+from pagemint.results.reader import Result, Row
+
+WIDTH = 75
+"""Characters of a line, as checkpatch has them."""
+
+
+class _MissingError(Exception):
+    """A result does not have a figure; says which."""
+
+
+def filled(given: Sequence[str], chosen: Sequence[Topic] | None = None) -> dict[str, str]:
+    """Return the message of each step by the step's path, and each cover letter: "device/cover".
+
+    The figures of one text are all of one result: the first of the files that has them. The text
+    itself names the machine. A result of another state of the series is noted.
+
+    Args:
+        given: result files; none stands for those of docs/results, newest first.
+        chosen: the topics; None stands for all.
+
+    Raises:
+        Failure: a file is no result, its times mean nothing, or none has a figure.
+    """
+    paths = given or [str(path) for path in sorted(files.RESULTS.glob("*.json"), reverse=True)]
+    results = [reader.read(path) for path in paths]
+    for one in results:
+        if not one.host.times_comparable:
+            raise Failure(
+                f"{one.file} comes from an emulated guest, whose times mean nothing",
+                "make one with: pagemint bench --json FILE",
+            )
+    chosen = steps.topics() if chosen is None else chosen
+    texts = {one.path: one.message for line in steps.lines() for one in steps.of(line, chosen)}
+    for topic in chosen:
+        cover = f"{topic.name}/{steps.COVER}"
+        texts[cover] = (files.KERNEL / "series" / cover).read_text()
+    done = {name: _fill(name, text, results) for name, text in texts.items()}
+    now = {steps.digest(line, code=True) for line in steps.lines()}
+    for file, series in {one.file: one.kernel.series for _, one in done.values()}.items():
+        if series not in now:
+            note(f"{file} was measured with another state of the series")
+    return {name: text for name, (text, _) in done.items()}
+
+
+class _Figures:
+    """What a template can ask a result for; all figures are returned as text.
+
+    A row is named by its workload and variant, and by what else sets it apart: threads, function,
+    cpu_class, folio_bytes, or a word of the row's own, such as block. If it does not say so, one
+    thread and plain returns are meant, and of what is then left the largest device.
+    """
+
+    def __init__(self, result: Result) -> None:
+        self._result = result
+
+    def machine(self) -> str:
+        """The machine: "a virtual machine with 2 CPUs (AMD EPYC, family 25, model 1)"."""
+        host = self._result.host
+        what = "a virtual machine" if host.virtual else "a machine"
+        family, model, *_ = [*host.family_model_stepping, 0, 0]
+        count = f"{host.cpus} {'CPU' if host.cpus == 1 else 'CPUs'}"
+        return f"{what} with {count} ({host.cpu}, family {family}, model {model})"
+
+    def linux(self) -> str:
+        """The version that was measured: "7.3.4"."""
+        return self._result.kernel.version
+
+    def runs(self) -> int:
+        """How many times the memory map of the largest device was written."""
+        return len(self._row("fsdax", "base", {}).runs_ms)
+
+    def size(self) -> str:
+        """The largest device: "100 GB"."""
+        return format_size(self._row("fsdax", "base", {}).device_bytes)
+
+    def pages(self) -> str:
+        """The struct pages of that device: "24,414,062"."""
+        return f"{self._row('fsdax', 'base', {}).pages:,}"
+
+    def most_threads(self) -> int:
+        """The most threads that shared work."""
+        return max(row.threads for row in self._result.rows)
+
+    def fill_limit(self) -> str:
+        """The speed of the best plain loop of streaming stores in one thread: "25.0 GB/s"."""
+        row = self._row("fsdax", "base", {})
+        if row.limit_ms is None:
+            raise _MissingError("the fill limit")
+        return f"{64 * row.pages / row.limit_ms / 1e6:.1f} GB/s"
+
+    def has(self, workload: str, variant: str, **case: object) -> bool:
+        """Whether there is such a row."""
+        return bool(self._rows(workload, variant, case))
+
+    def ms(self, workload: str, variant: str, **case: object) -> str:
+        """Milliseconds."""
+        return f"{self._row(workload, variant, case).median_ms:.1f}"
+
+    def ns(self, workload: str, variant: str, **case: object) -> str:
+        """Nanoseconds a page."""
+        return f"{self._row(workload, variant, case).ns_per_page:.1f}"
+
+    def walk_ns(self, workload: str, variant: str, **case: object) -> str:
+        """Nanoseconds a page that the walk which frees them takes."""
+        row, walk = self._walk(workload, variant, case)
+        return f"{walk * 1e6 / row.pages:.1f}"
+
+    def init_ns(self, workload: str, variant: str, **case: object) -> str:
+        """Nanoseconds a page that all but that walk takes."""
+        row, walk = self._walk(workload, variant, case)
+        return f"{(row.median_ms - walk) * 1e6 / row.pages:.1f}"
+
+    def gb_per_s(self, workload: str, variant: str, **case: object) -> str:
+        """Gigabytes a second of a copy."""
+        row = self._row(workload, variant, case)
+        return f"{PAGE * row.pages / row.median_ms / 1e6:.1f}"
+
+    def fastest_ms(self, workload: str, variant: str, **case: object) -> str:
+        """Milliseconds of the fastest run."""
+        return f"{min(self._row(workload, variant, case).runs_ms):.1f}"
+
+    def speedup(self, workload: str, variant: str, **case: object) -> str:
+        """How many times as fast as base: "1.61".
+
+        It is the smaller of the median of the ratios in pairs and the ratio of the fastest runs.
+        """
+        base = self._row(workload, "base", case).runs_ms
+        mine = self._row(workload, variant, case).runs_ms
+        return f"{min(paired(base, mine), min(base) / min(mine)):.2f}"
+
+    def of_limit(self, workload: str, variant: str, **case: object) -> str:
+        """The share of what the limit allows, 1 is all: "0.99"."""
+        share = self._row(workload, variant, case).limit_ratio
+        if share is None:
+            raise _MissingError(f"the limit beside {_named(workload, variant, case)}")
+        return f"{share:.2f}"
+
+    def _walk(self, workload: str, variant: str, case: dict[str, object]) -> tuple[Row, float]:
+        row = self._row(workload, variant, case)
+        if not row.walk_ms:
+            raise _MissingError(f"the walk of {_named(workload, variant, case)}")
+        return row, statistics.median(row.walk_ms)
+
+    def _row(self, workload: str, variant: str, case: dict[str, object]) -> Row:
+        rows = self._rows(workload, variant, case)
+        if not rows:
+            raise _MissingError(_named(workload, variant, case))
+        return max(rows, key=lambda row: row.device_bytes)
+
+    def _rows(self, workload: str, variant: str, case: dict[str, object]) -> list[Row]:
+        wanted = {"workload": workload, "variant": variant, "threads": 1, **case}
+        # A copy does not return for each page, so it is not timed with both.
+        if workload != "folio":
+            wanted.setdefault("returns", "plain")
+        return [
+            row
+            for row in self._result.rows
+            if all(
+                getattr(row, name) == value if hasattr(row, name) else f"{name} {value}" in row.more
+                for name, value in wanted.items()
+            )
+        ]
+
+
+def _fill(name: str, text: str, results: Sequence[Result]) -> tuple[str, Result]:
+    """Return a text with its figures, and the result that has them."""
+    environment = Environment(undefined=StrictUndefined, keep_trailing_newline=True)
+    environment.trim_blocks = environment.lstrip_blocks = True
+    template = environment.from_string(text)
+    missing = "a figure"
+    for one in results:
+        figures = _Figures(one)
+        names = [each for each in dir(figures) if not each.startswith("_")]
+        try:
+            filled_in = template.render({each: getattr(figures, each) for each in names})
+            return _wrapped(filled_in), one
+        except _MissingError as error:
+            missing = str(error)
+    tried = ", ".join(one.file for one in results) or "docs/results"
+    raise Failure(
+        f"the message of {name} wants {missing}, which no result has ({tried})",
+        "make one with: pagemint bench --json FILE",
+    )
+
+
+def _wrapped(text: str) -> str:
+    """Return a message with its paragraphs wrapped; tables, which are indented, as they are."""
+    subject, *paragraphs = text.rstrip("\n").split("\n\n")
+    return "\n\n".join([subject, *(_paragraph(one) for one in paragraphs)]) + "\n"
+
+
+def _paragraph(text: str) -> str:
+    if any(line.startswith((" ", "\t")) for line in text.split("\n")):
+        return text
+    return textwrap.fill(
+        " ".join(text.split()), WIDTH, break_long_words=False, break_on_hyphens=False
+    )
+
+
+def _named(workload: str, variant: str, case: dict[str, object]) -> str:
+    more = "".join(f", {name} {value}" for name, value in case.items())
+    return f"the row {workload} {variant}{more}"
