@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * The copy limit of a machine: plain loops that copy a folio through the cache,
- * and others, for comparison, whose stores go past it.
- */
+/* The copy limit of a machine: plain loops that copy a folio through the cache. */
 #include <immintrin.h>
+#include <string.h>
 
 #include "host.h"
 
@@ -19,7 +17,7 @@ static void copy_movsq(void *dst, const void *src, size_t bytes)
 }
 
 /* A loop over four vectors at a time, of type @type, which @load and @store move. */
-#define DEFINE_COPY(name, isa, type, load, store, end)				\
+#define DEFINE_COPY(name, isa, type, load, store)				\
 __attribute__((target(isa)))							\
 static void copy_##name(void *dst, const void *src, size_t bytes)		\
 {										\
@@ -34,24 +32,55 @@ static void copy_##name(void *dst, const void *src, size_t bytes)		\
 		store(d + 2, c);						\
 		store(d + 3, e);						\
 	}									\
-	end;									\
 }
 
-#define NOTHING do { } while (0)
+DEFINE_COPY(sse2, "sse2", __m128i, _mm_load_si128, _mm_store_si128)
+DEFINE_COPY(avx, "avx", __m256i, _mm256_load_si256, _mm256_store_si256)
+DEFINE_COPY(avx512, "avx512f", __m512i, _mm512_load_si512, _mm512_store_si512)
 
-DEFINE_COPY(sse2, "sse2", __m128i, _mm_load_si128, _mm_store_si128, NOTHING)
-DEFINE_COPY(avx, "avx", __m256i, _mm256_load_si256, _mm256_store_si256, NOTHING)
-DEFINE_COPY(avx512, "avx512f", __m512i, _mm512_load_si512, _mm512_store_si512, NOTHING)
-DEFINE_COPY(sse2_nt, "sse2", __m128i, _mm_load_si128, _mm_stream_si128, _mm_sfence())
-DEFINE_COPY(avx_nt, "avx", __m256i, _mm256_load_si256, _mm256_stream_si256, _mm_sfence())
-
-const struct copy_loop copy_loops[] = {
-	{ "movsb", "sse2", 0, copy_movsb },
-	{ "movsq", "sse2", 0, copy_movsq },
-	{ "sse2", "sse2", 0, copy_sse2 },
-	{ "avx", "avx", 0, copy_avx },
-	{ "avx512", "avx512f", 0, copy_avx512 },
-	{ "sse2-nt", "sse2", 1, copy_sse2_nt },
-	{ "avx-nt", "avx", 1, copy_avx_nt },
-	{ }
+static const struct {
+	const char *name, *feature;
+	void (*copy)(void *dst, const void *src, size_t bytes);
+} loops[] = {
+	{ "movsb", "sse2", copy_movsb },
+	{ "movsq", "sse2", copy_movsq },
+	{ "sse2", "sse2", copy_sse2 },
+	{ "avx", "avx", copy_avx },
+	{ "avx512", "avx512f", copy_avx512 },
 };
+
+enum { LOOPS = sizeof(loops) / sizeof(*loops) };
+
+/* copy_loops: answers loop=, again and again, for the loops that this CPU can run. */
+NATIVE_COMMAND(copy_loops)
+{
+	for (size_t i = 0; i < LOOPS; i++)
+		if (cpu_has(loops[i].feature))
+			answer_word(r, "loop", loops[i].name);
+}
+
+/*
+ * copy_loop loop= order= folios= to= from=: copies folios as the command copy of
+ * workloads/folio.c does, with a loop. Answers ns=.
+ */
+NATIVE_COMMAND(copy_loop)
+{
+	unsigned long order = native_number(r, "order"), nr = native_number(r, "folios");
+	unsigned long to = native_number(r, "to"), from = native_number(r, "from");
+	const char *name = native_word(r, "loop");
+	long begun;
+	size_t l;
+
+	native_need_memory(r, to, nr << order);
+	native_need_memory(r, from, nr << order);
+	for (l = 0; l < LOOPS && strcmp(loops[l].name, name); l++)
+		;
+	if (l == LOOPS)
+		native_refuse(r, "does not know this loop");
+	begun = native_now();
+	for (unsigned long i = 0; i < nr; i++)
+		loops[l].copy(memory_page(to + (native_target(i, nr) << order)),
+			      memory_page(from + (native_source(i, nr) << order)),
+			      PAGE << order);
+	native_answer(r, "ns", native_now() - begun);
+}

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The fill limit of a machine: plain loops of streaming stores, one for each
- * width. What they write is not zero, for which some CPUs are twice as fast.
+ * The fill limit of a machine: plain loops of non-temporal stores, one for each
+ * width. They write non-zero data, since some CPUs write zeros twice as fast.
  */
 #include <immintrin.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "host.h"
 
@@ -62,10 +63,45 @@ static void fill_avx512(void *dst, size_t bytes)
 	_mm_sfence();
 }
 
-const struct limit limits[] = {
+static const struct {
+	const char *name, *feature;
+	void (*fill)(void *dst, size_t bytes);
+} loops[] = {
 	{ "movnti", "sse2", fill_movnti },
 	{ "sse2", "sse2", fill_sse2 },
 	{ "avx", "avx", fill_avx },
 	{ "avx512", "avx512f", fill_avx512 },
-	{ }
 };
+
+enum { LOOPS = sizeof(loops) / sizeof(*loops) };
+
+/* fill_loops: answers loop=, again and again, for the loops that this CPU can run. */
+NATIVE_COMMAND(fill_loops)
+{
+	for (size_t i = 0; i < LOOPS; i++)
+		if (cpu_has(loops[i].feature))
+			answer_word(r, "loop", loops[i].name);
+}
+
+/*
+ * fill loop= first= pages= threads=: fills the memmap of these pages with a loop, in
+ * so many threads. Answers ns=.
+ */
+NATIVE_COMMAND(fill)
+{
+	unsigned long first = native_number(r, "first"), pages = native_number(r, "pages");
+	unsigned int threads = native_number(r, "threads");
+	const char *name = native_word(r, "loop");
+	long begun;
+	size_t i;
+
+	native_need_memmap(r, first, pages);
+	for (i = 0; i < LOOPS && strcmp(loops[i].name, name); i++)
+		;
+	if (i == LOOPS)
+		native_refuse(r, "does not know this loop");
+	native_have_threads(threads);
+	begun = native_now();
+	threads_share(loops[i].fill, window_page(first), pages * tree_at(0)->page_size, threads);
+	native_answer(r, "ns", native_now() - begun);
+}

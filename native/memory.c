@@ -1,87 +1,140 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The commands that bring up ordinary memory. */
-#include <stdio.h>
-#include <string.h>
+/* The memory of the pages themselves, its place in the cache, and its faults. */
+#define _GNU_SOURCE
+#include <cpuid.h>
+#include <immintrin.h>
+#include <sys/mman.h>
 
 #include "host.h"
 
-/* A variant, or NULL; @n is how far @args has been read. */
-static const struct variant *read_memory(const char *args, struct native_memory *m, int *n)
-{
-	char name[16];
+static struct {
+	unsigned long first_pfn, pages;
+} memory;
 
-	if (sscanf(args, "%15s %lu %lu %u %d%n", name, &m->start_pfn, &m->nr_pages, &m->nid,
-		   &unaccepted_memory, n) != 5 || !mapped(m->start_pfn, m->nr_pages))
-		return NULL;
-	return find_variant(name);
+static struct {
+	unsigned long early;	/* bytes that a fast string stops short of the next fault */
+	unsigned long nr;	/* so far */
+	int once;		/* hidden memory can be read after a fault */
+} faults;
+
+void *memory_page(unsigned long pfn)
+{
+	return (char *)NATIVE_DIRECT + pfn * PAGE;
 }
 
-static void start(const struct variant *v, const struct native_memory *m)
+static int inside(unsigned long pfn, unsigned long pages)
 {
-	begin_init(v, m->start_pfn, m->nr_pages);
-	v->zone(m);
+	return pages <= memory.pages && pfn >= memory.first_pfn &&
+	       pfn - memory.first_pfn <= memory.pages - pages;
 }
 
-void do_hotplug(const char *args)
+void native_need_memory(struct native_request *r, unsigned long pfn, unsigned long pages)
 {
-	int64_t begun, init = 0, walk = 0;
-	unsigned long block, left;
-	const struct variant *v;
-	struct native_memory m;
-	int n;
-
-	v = read_memory(args, &m, &n);
-	if (!v || sscanf(args + n, "%lu %u", &block, &m.driver) != 2 || !block) {
-		printf("error usage\n");
-		return;
-	}
-	start(v, &m);
-	for (left = m.nr_pages; left; left -= m.nr_pages, m.start_pfn += m.nr_pages) {
-		m.nr_pages = block - m.start_pfn % block;
-		if (m.nr_pages > left)
-			m.nr_pages = left;
-		going_online = 0;
-		begun = host_now();
-		v->online(&m);
-		walk += host_now() - going_online;
-		init += going_online - begun;
-	}
-	printf("%ld %ld %lu\n", (long)init, (long)walk, *v->events);
+	if (!inside(pfn, pages))
+		native_refuse(r, "is about pages that are not mapped");
 }
 
-void do_boot(const char *args)
+void native_expect_faults(unsigned long early)
 {
-	enum { MAX = sizeof(((struct native_memory *)0)->free) / sizeof(unsigned long[2]) };
-	const struct variant *v;
-	struct native_memory m;
-	int64_t begun, ended;
-	int n, more;
-
-	v = read_memory(args, &m, &n);
-	for (m.nr_free = 0; v && m.nr_free < MAX; m.nr_free++, n += more) {
-		unsigned long *range = m.free[m.nr_free];
-
-		if (sscanf(args + n, "%lu %lu%n", &range[0], &range[1], &more) != 2)
-			break;
-	}
-	if (!v || !m.nr_free) {
-		printf("error usage\n");
-		return;
-	}
-	start(v, &m);
-	begun = host_now();
-	v->boot(&m);
-	ended = host_now();
-	printf("%ld %lu\n", (long)(ended - begun), *v->events);
+	faults.early = early;
+	faults.nr = 0;
 }
 
-/* Its bytes in words of 16 digits would be a long line, so their hash (FNV-1a). */
-void do_zone(const char *args)
+unsigned long native_faults(void)
 {
-	const unsigned char *bytes = (const unsigned char *)NATIVE_PGDAT;
-	uint64_t hash = 0xcbf29ce484222325;
+	faults.early = 0;
+	return faults.nr;
+}
 
-	for (size_t i = 0; i < NATIVE_PGDAT_SIZE; i++)
-		hash = (hash ^ bytes[i]) * 0x100000001b3;
-	printf("%016lx\n", hash);
+/*
+ * memory first= pages= [fd=]: maps PAGES pages from PFN FIRST themselves: shared
+ * memory FD, or huge pages of its own, all of them touched. Answers huge=, the
+ * bytes in huge pages.
+ */
+NATIVE_COMMAND(memory)
+{
+	unsigned long first = native_number(r, "first"), pages = native_number(r, "pages");
+	long fd = native_number_or(r, "fd", -1);
+	int how = fd >= 0 ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+	void *p;
+
+	if (memory.pages)
+		munmap(memory_page(memory.first_pfn), memory.pages * PAGE);
+	memory.pages = 0;
+	p = mmap(memory_page(first), pages * PAGE, PROT_READ | PROT_WRITE,
+		 MAP_FIXED_NOREPLACE | how, fd, 0);
+	if (p != memory_page(first))
+		native_refuse(r, "fails: no memory can be mapped there");
+	memory.first_pfn = first;
+	memory.pages = pages;
+	if (fd < 0) {
+		madvise(p, pages * PAGE, MADV_HUGEPAGE);
+		__builtin_memset(p, 0xa5, pages * PAGE);
+	}
+	native_answer(r, "huge", fd < 0 ? huge_bytes(p) : 0);
+}
+
+static int show_all(void)
+{
+	return mprotect(memory_page(memory.first_pfn), memory.pages * PAGE,
+			PROT_READ | PROT_WRITE);
+}
+
+/*
+ * hide pfn= pages= [once=]: has accesses to these pages fault, with once=1 only
+ * the first; with pages=0 none.
+ */
+NATIVE_COMMAND(hide)
+{
+	unsigned long pfn = native_number(r, "pfn"), pages = native_number(r, "pages");
+
+	faults.once = native_number_or(r, "once", 0);
+	native_need_memory(r, pfn, pages);
+	if (pages ? mprotect(memory_page(pfn), pages * PAGE, PROT_NONE) : show_all())
+		native_refuse(r, "fails: mprotect");
+}
+
+/* evict pfn= pages=: takes these pages out of the cache. */
+NATIVE_COMMAND(evict)
+{
+	unsigned long pfn = native_number(r, "pfn"), pages = native_number(r, "pages");
+	unsigned int eax, ebx = 0, ecx, edx;
+	char *p, *end;
+
+	native_need_memory(r, pfn, pages);
+	__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx);
+	end = memory_page(pfn + pages);
+	if (ebx & bit_CLFLUSHOPT)
+		for (p = memory_page(pfn); p < end; p += 64)
+			asm volatile("clflushopt %0" : "+m" (*p));
+	else
+		for (p = memory_page(pfn); p < end; p += 64)
+			_mm_clflush(p);
+	_mm_mfence();
+}
+
+/* As exc_page_fault() has it for an address in the exception table. */
+int memory_fixup(unsigned long addr, unsigned long *ip, unsigned long *cx)
+{
+	const unsigned char *code = (const unsigned char *)*ip;
+	const struct native_tree *tree;
+	unsigned long fixup;
+
+	if (addr < NATIVE_DIRECT || !inside((addr - NATIVE_DIRECT) / PAGE, 1))
+		return 0;
+	for (size_t i = 0; (tree = tree_at(i)); i++) {
+		fixup = tree->fixup(*ip);
+		if (!fixup)
+			continue;
+		faults.nr++;
+		if (faults.once)
+			show_all();
+		/* A fast string stops short of bytes that it could not read. */
+		if (code[0] == 0xf3 && code[1] == 0xa4)
+			*cx += faults.early;
+		faults.early = 0;
+		*ip = fixup;
+		return 1;
+	}
+	return 0;
 }

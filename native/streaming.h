@@ -2,23 +2,28 @@
 #ifndef PAGEMINT_STREAMING_H
 #define PAGEMINT_STREAMING_H
 
+#ifdef __KERNEL__
+#include <linux/types.h>
+typedef u64 native_u64;
+#else
 #include <stddef.h>
 #include <stdint.h>
+typedef uint64_t native_u64;
+#endif
 
-typedef void memfill(void *dst, uint64_t *image, const uint64_t *step, size_t size, size_t nr);
+typedef void memfill_fn(void *dst, native_u64 *image, const native_u64 *step, size_t size, size_t nr);
 
 /* The functions under test, compiled as kernel code or with the sanitizers. */
-struct streaming {
-	/* memcpy_streaming() */
+struct native_streaming {
+	/* memcpy_streaming(), or NULL */
 	void (*copy)(void *dst, const void *src, size_t n);
 	/* memcpy_flushcache() with a constant size; 0 if there is none for n. */
 	int (*flushcache)(void *dst, const void *src, size_t n);
 	/* memfill_cached() and memfill_streaming() */
-	memfill *cached, *streaming;
+	memfill_fn *cached, *streaming;
 	void (*drain)(void);
 };
 
-/* Returns the number of checks, or 0 after it printed what is wrong. */
-unsigned long streaming_test(const struct streaming *s);
+extern const struct native_streaming native_streaming;
 
 #endif

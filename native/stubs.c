@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Stand-ins for the rest of the kernel, by how far they are from it; k_NAME is
- * the one for NAME in each tree. What has none is a trap that says its name.
+ * Stand-ins for the rest of the kernel, sorted by how far they are from it.
+ * k_NAME is the one for NAME in each tree. A symbol without one is a trap that
+ * tells its name.
  */
 #define _GNU_SOURCE
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -66,7 +66,7 @@ int k___sysfs_match_string(const char *const *array, size_t n, const char *s)
 	return -22;	/* -EINVAL */
 }
 
-void *k_native_alloc(unsigned long size)
+void *native_alloc(unsigned long size)
 {
 	void *p = calloc(1, size);
 
@@ -78,7 +78,7 @@ void *k_native_alloc(unsigned long size)
 /* Of size, GFP flags and what else; padata_init() alone asks for memory. */
 void *k___kmalloc_noprof(size_t size)
 {
-	return k_native_alloc(size);
+	return native_alloc(size);
 }
 
 /* Altered. */
@@ -121,12 +121,17 @@ struct key {
 
 /* online_pages() calls the notifiers between initialising and freeing the pages. */
 
-int64_t going_online;
+static long going_online;
+
+long *native_going_online(void)
+{
+	return &going_online;
+}
 
 int k_memory_notify(unsigned long what, void *arg)
 {
 	if (!going_online)
-		going_online = host_now();
+		going_online = native_now();
 	return 0;
 }
 
@@ -189,7 +194,12 @@ PER_CPU unsigned long k___preempt_count = 0x80000000;
 
 /* Memory that a guest has yet to accept. */
 
-int unaccepted_memory;
+static int unaccepted_memory;
+
+int *native_unaccepted(void)
+{
+	return &unaccepted_memory;
+}
 
 int k_range_contains_unaccepted_memory(uint64_t start, unsigned long size)
 {
@@ -212,19 +222,16 @@ int k_preempt_model_lazy(void)
 	return 1;
 }
 
-struct poison_log poison_log;
+static struct native_poisoned poisoned;
 
-/* Nothing is taken out of use: the call is what is recorded. */
-void k_memory_failure_queue(unsigned long pfn, int flags)
+struct native_poisoned *native_poisoned(void)
 {
-	if (!poison_log.nr++)
-		poison_log.first_pfn = pfn;
+	return &poisoned;
 }
 
-void k_native_fail(const char *what, unsigned long addr)
+/* Nothing is taken out of use: only the call is recorded. */
+void k_memory_failure_queue(unsigned long pfn, int flags)
 {
-	char text[128];
-
-	snprintf(text, sizeof(text), "no stand-in for %s at %#lx", what, addr);
-	host_die(text);
+	if (!poisoned.nr++)
+		poisoned.first_pfn = pfn;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Threads that wait for work, as a kernel's workers do, and what they meet by.
- * Nothing on their way has per-CPU data but the guard of the stack, which is
- * one for all: what else there is would be a trap.
+ * Threads that wait for work, as a kernel's workers do, and their locks.
+ * Their code uses no per-CPU data but the guard of the stack, which is the same
+ * for all; any other would be a trap.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -24,7 +24,7 @@ static struct {
 	.finished = PTHREAD_COND_INITIALIZER,
 };
 
-unsigned long work_queued;
+static unsigned long queued;
 
 static void take_out(size_t i)
 {
@@ -54,22 +54,27 @@ static void *worker(void *slot)
 	return NULL;
 }
 
-void host_threads(unsigned int threads)
+unsigned long native_work_queued(void)
+{
+	return queued;
+}
+
+void native_have_threads(unsigned int threads)
 {
 	pthread_t thread;
 
-	/* The one that asks is one of them. */
+	/* The calling thread is one of them. */
 	for (; queue.workers + 1 < threads; queue.workers++)
 		if (pthread_create(&thread, NULL, worker, &queue.running[queue.workers]))
 			host_die("out of threads");
 }
 
-void k_native_queue(void *work, void (*fn)(void *work))
+void native_queue(void *work, void (*fn)(void *work))
 {
 	pthread_mutex_lock(&queue.lock);
 	if (queue.nr == NATIVE_MAX_THREADS)
 		host_die("too much work");
-	work_queued++;
+	queued++;
 	queue.entry[queue.nr].work = work;
 	queue.entry[queue.nr++].fn = fn;
 	pthread_cond_signal(&queue.some);
@@ -85,7 +90,7 @@ static int is_running(const void *work)
 }
 
 /* Take out what has not started of it, and wait for the rest. */
-void k_native_cancel(void *work)
+void native_cancel(void *work)
 {
 	pthread_mutex_lock(&queue.lock);
 	for (size_t i = queue.nr; i-- > 0;)
@@ -119,36 +124,36 @@ void k__raw_spin_unlock_bh(unsigned int *lock)
 	k__raw_spin_unlock(lock);
 }
 
-/* A fill in several threads, which take a piece of it each time they are done with one. */
+/* Threads that share work take a piece of it each time they have finished one. */
 
 #define PIECE	(16UL << 20)
 
-struct fill {
-	void (*fill)(void *dst, size_t bytes);
+struct share {
+	void (*fn)(void *dst, size_t bytes);
 	char *dst;
 	size_t bytes, next;
 };
 
-static void fill_pieces(void *work)
+static void run_pieces(void *work)
 {
-	struct fill *f = work;
+	struct share *f = work;
 	size_t at;
 
 	while ((at = __atomic_fetch_add(&f->next, PIECE, __ATOMIC_RELAXED)) < f->bytes)
-		f->fill(f->dst + at, f->bytes - at < PIECE ? f->bytes - at : PIECE);
+		f->fn(f->dst + at, f->bytes - at < PIECE ? f->bytes - at : PIECE);
 }
 
-void host_fill(void (*fill)(void *dst, size_t bytes), void *dst, size_t bytes,
-	       unsigned int threads)
+void threads_share(void (*fn)(void *dst, size_t bytes), void *dst, size_t bytes,
+		   unsigned int threads)
 {
-	struct fill f = { .fill = fill, .dst = dst, .bytes = bytes };
+	struct share f = { .fn = fn, .dst = dst, .bytes = bytes };
 
 	if (threads == 1) {
-		fill(dst, bytes);
+		fn(dst, bytes);
 		return;
 	}
 	for (unsigned int i = 1; i < threads; i++)
-		k_native_queue(&f, fill_pieces);
-	fill_pieces(&f);
-	k_native_cancel(&f);
+		native_queue(&f, run_pieces);
+	run_pieces(&f);
+	native_cancel(&f);
 }

@@ -3,51 +3,56 @@
 
 from pagemint.base import files
 from pagemint.kernels import steps
-from pagemint.native.device import paired
 from pagemint.results import reader
-from pagemint.results.reader import Result, Row
+from pagemint.results.verdict import Judged, Line
 
 _CORES = {(25, 1): "Zen 3", (25, 17): "Zen 4", (26, 2): "Zen 5"}
 _HEAD = (
     "| CPU | fsdax | devdax, 2 MiB | hot-added, 2 GiB blocks | deferred | fsdax with Safe RET |",
     "|---|---|---|---|---|---|",
 )
+_BLOCK = 2 << 30  # bytes of the memory blocks that are shown
+_CHUNK = 4 << 20  # bytes that deferred init initialises at a time
 
 
 def table() -> str:
     """Return the table in Markdown."""
     kept = sorted(files.RESULTS.glob("*.json"), reverse=True)
-    return "\n".join([*_HEAD, *(_line(reader.read(str(file)), file.name) for file in kept)])
+    return "\n".join([*_HEAD, *(_line(Judged(reader.read(str(file))), file.name) for file in kept)])
 
 
-def _line(result: Result, name: str) -> str:
-    family, model, *_ = result.host.family_model_stepping
-    cpu = f"[{result.host.cpu} ({_CORES[family, model]})](docs/results/{name})"
-    if result.kernel.series not in {steps.digest(line, code=True) for line in steps.lines()}:
+def _line(judged: Judged, name: str) -> str:
+    host = judged.result.host
+    family, model, *_ = host.family_model_stepping
+    cpu = f"[{host.cpu} ({_CORES[family, model]})](docs/results/{name})"
+    if judged.result.kernel.series not in {steps.digest(line, code=True) for line in steps.lines()}:
         cpu += ", an earlier state of the series"
     cells = [
-        _cell(result, "fsdax", "plain", ()),
-        _cell(result, "devdax", "plain", ()),
-        _cell(result, "hotplug", "plain", ("block 2 GiB",)),
-        _cell(result, "boot", "plain", ("block 4 MiB",)),
-        _cell(result, "fsdax", "safe", ()),
+        _cell(judged, "fsdax", "plain"),
+        _cell(judged, "devdax", "plain"),
+        _cell(judged, "hotplug", "plain", _BLOCK),
+        _cell(judged, "boot", "plain", _CHUNK),
+        _cell(judged, "fsdax", "safe"),
     ]
     return f"| {' | '.join([cpu, *cells])} |"
 
 
-def _cell(result: Result, workload: str, returns: str, more: tuple[str, ...]) -> str:
-    rows = {
-        row.variant: row
-        for row in result.rows
-        if (row.workload, row.returns, row.more, row.threads) == (workload, returns, more, 1)
-    }
-    base, mine = rows["base"], rows["streaming"]
-    return f"{base.median_ms:.0f} to {mine.median_ms:.0f} ms, {gain(base, mine):.2f}x"
+def _cell(judged: Judged, workload: str, returns: str, block: int = 0) -> str:
+    """Return both times and the headline, or a dash if the result lacks the workload."""
+    lines = _lines(judged, workload, returns, block)
+    gain = lines["streaming"].gain if "streaming" in lines else None
+    if gain is None:
+        return "-"
+    base, mine = lines["base"].time.value, lines["streaming"].time.value
+    return f"{base:.0f} to {mine:.0f} ms, {gain.headline:.2f}x"
 
 
-def gain(base: Row, mine: Row) -> float:
-    """Return the smaller of the paired median and the ratio of the fastest runs."""
-    return min(paired(base.runs_ms, mine.runs_ms), min(base.runs_ms) / min(mine.runs_ms))
+def _lines(judged: Judged, workload: str, returns: str, block: int) -> dict[str, Line]:
+    wanted = (workload, returns, block, 1)
+    for case, lines in judged.lines.items():
+        if (case.workload, case.returns, case.block_bytes, case.threads) == wanted:
+            return lines
+    return {}
 
 
 if __name__ == "__main__":

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Results for tests of the report: of a size and a noise that can be chosen."""
+"""Results for tests: of a size and a noise that can be chosen, in both schemas."""
 
 import json
 import random
-import statistics
 from typing import Any
 
-MODES = {
+from pagemint.results import reader
+from pagemint.results.rows import Result
+
+VARIANTS = {
     "base": 57.5,
     "base2": 58.0,
     "slow": 57.0,
@@ -16,68 +18,103 @@ MODES = {
 }
 """Milliseconds of each variant for 100 GB."""
 
+CLASSES = ("fsrm+erms", "erms", "rep_good", "none")
+"""The CPU classes of the copies."""
+
+_ALONE = ("base", "base2", "slow")  # never share their work
+_TREES = ("base", "base2", "patched")
+_COPIES = {"folio_copy": 46.0, "folio_mc_copy": 47.0, "copy_user_large_folio": 45.0}  # milliseconds
+_LIMIT = 34.5  # milliseconds for 100 GB
+_FIRST_NAMES = {"cached": "template", "streaming": "fill", "published": "streaming"}
+
 
 def body(
     *,
     cpu: str = "AMD EPYC 9B45",
+    cpu_class: str = "fsrm+erms",
     runs: int = 12,
     noise: float = 0.01,
+    outlier: float = 1.0,
     seed: int = 1,
     drift: float = 1.0,
     workloads: tuple[str, ...] = ("fsdax", "devdax"),
+    memory: bool = False,
     sizes: tuple[int, ...] = (100 * 10**9,),
     threads: tuple[int, ...] = (1,),
     returns: tuple[str, ...] = ("plain",),
-    modes: dict[str, float] = MODES,
+    variants: dict[str, float] = VARIANTS,
     folio: bool = False,
     series: str = "5f1c",
     accel: str = "",
 ) -> dict[str, Any]:
-    """Return the contents of a result file; the noise is a share of the times."""
+    """Return the contents of a result file of today's schema.
+
+    Args:
+        cpu: of the machine.
+        cpu_class: of the machine.
+        runs: of each row.
+        noise: standard deviation of a round, as a share of the times.
+        outlier: factor of the fastest run of each row but base's.
+        seed: of the noise.
+        drift: factor of all times.
+        workloads: of devices.
+        memory: whether ordinary memory is brought up as well.
+        sizes: of the devices.
+        threads: that share the work.
+        returns: kinds of them; the first is that of the machine's own kernel.
+        variants: milliseconds for 100 GB.
+        folio: whether folios are copied as well.
+        series: digest of the patches.
+        accel: of guests.
+    """
     chance = random.Random(seed)
-
-    def rows_of(common: dict[str, Any], times: dict[str, float], limit: float) -> None:
-        rounds = [chance.gauss(1, noise) for _ in range(runs)]
-        taken = {
-            name: [drift * at * each * chance.gauss(1, noise / 4) for each in rounds]
-            for name, at in times.items()
-        }
-        for name, mine in taken.items():
-            median = statistics.median(mine)
-            rows.append(
-                {
-                    **common,
-                    "variant": name,
-                    "runs_ms": mine,
-                    "median_ms": median,
-                    "ns_per_page": median * 1e6 / common["pages"],
-                    "speedup": statistics.median(taken["base"]) / median,
-                    "limit_ratio": limit / median,
-                }
-            )
-
     rows: list[dict[str, Any]] = []
+    limits: list[dict[str, Any]] = []
+
+    def add(case: dict[str, Any], times: dict[str, float]) -> None:
+        rounds = [chance.gauss(1, noise) for _ in range(runs)]
+        for name, at in times.items():
+            mine = [drift * at * each * chance.gauss(1, noise / 4) for each in rounds]
+            if name != "base":
+                mine[0] *= outlier
+            tree, mode = (name, "") if name in _TREES else ("patched", name)
+            rows.append({"case": dict(case), "tree": tree, "mode": mode, "runs_ms": mine})
+
     for how in returns:
         for size in sizes:
             for count in threads:
                 scale = size / 100e9 / count**0.8
+                times = {key: at * scale for key, at in variants.items()}
+                if how == "safe":
+                    times |= {key: 4.6 * times[key] for key in ("base", "base2") if key in times}
+                if count > 1:
+                    times = {key: at for key, at in times.items() if key not in _ALONE}
+                common: dict[str, Any] = {"device_bytes": size, "pages": size // 4096}
+                common |= {"threads": count, "returns": how}
                 for name in workloads:
-                    times = {key: at * scale for key, at in modes.items()}
-                    if how == "safe":
-                        times |= {key: 4.6 * times[key] for key in ("base", "base2", "slow")}
-                    common = {"workload": name, "returns": how, "threads": count}
-                    common |= {"device_bytes": size, "pages": size // 4096}
-                    rows_of(common, times, 34.5 * scale)
-    if folio:
-        for function in ("folio_copy", "folio_mc_copy"):
-            for number, name in enumerate(("fsrm+erms", "erms", "rep_good", "none")):
-                times = {"base": 57.0 + number, "patched": 46.0 + 2 * number, "streamed": 40.0}
-                common = {"workload": "folio", "function": function, "cpu_class": name}
-                common |= {"folio_bytes": 2 << 20, "device_bytes": 10**9, "pages": 244140}
-                rows_of({**common, "threads": 1, "returns": "plain"}, times, 41.0)
+                    add({"workload": name, **common}, times)
+                for name, block in (
+                    ("hotplug", 128 << 20),
+                    ("hotplug", 2 << 30),
+                    ("boot", 4 << 20),
+                ):
+                    if memory and count == 1:
+                        add({"workload": name, **common, "block_bytes": block}, times)
+                limit = [drift * _LIMIT * scale * chance.gauss(1, noise) for _ in range(runs)]
+                limits.append({"kind": "fill", "loop": "avx512", **common, "runs_ms": limit})
+    for size in (2 << 20, 1 << 30) if folio else ():
+        common = {"device_bytes": 1 << 30, "pages": 1 << 18, "folio_bytes": size}
+        common["returns"] = returns[0]
+        for function, patched in _COPIES.items():
+            for number, name in enumerate(CLASSES):
+                case = {"workload": "folio", "function": function, "cpu_class": name, **common}
+                add(case, {"base": 57.0 + number, "patched": patched + 2 * number})
+        loop = [41.0 * chance.gauss(1, noise) for _ in range(runs)]
+        limits.append({"kind": "copy", "loop": "movsb", **common, "runs_ms": loop})
     host = {
         "cpu": cpu,
         "family_model_stepping": [26, 2, 1],
+        "cpu_class": cpu_class,
         "virtual": True,
         "cpus": 2,
         "memory_bytes": 25 * 10**9,
@@ -93,12 +130,74 @@ def body(
     return {
         "schema": "pagemint/2",
         "host": host,
-        "kernel": {**kernel, "series": series, "returns": returns[-1]},
-        "limit": {"fill_bytes_per_s": 44.2e9, "copy_bytes_per_s": None},
+        "kernel": {**kernel, "series": series, "returns": returns[0]},
         "rows": rows,
+        "limits": limits,
     }
 
 
-def text(**changes: object) -> bytes:
+def first_schema(**changes: Any) -> dict[str, Any]:  # noqa: ANN401 - those of body()
+    """Return the same as the first schema had it: flat rows, other names of modes, more of them.
+
+    The rows of base and slow are repeated for each number of threads.
+    """
+    made = body(**changes)
+    made["schema"] = "pagemint/1"
+    del made["host"]["cpu_class"]
+    rows = [_first_row(row) for row in made["rows"] if row["tree"] != "base2"]
+    for count in {row["threads"] for row in rows} - {1}:
+        rows += [
+            {**row, "threads": count}
+            for row in rows
+            if row["variant"] in _ALONE and row["threads"] == 1
+        ]
+    auto = [{**row, "variant": "auto"} for row in rows if row["variant"] == "fill"]
+    limits = made.pop("limits")
+    loops = [limit for limit in limits if limit["kind"] == "copy"]
+    copies = [
+        {
+            **{name: limit[name] for name in ("device_bytes", "pages", "folio_bytes", "returns")},
+            **{"workload": "folio", "function": "plain loop", "variant": "cached", "threads": 1},
+            **{"cpu_class": "this", "runs_ms": limit["runs_ms"]},
+        }
+        for limit in loops
+    ]
+    made["rows"] = [*rows, *auto, *copies]
+    made["slowed"] = [{"variant": "auto"}]
+    made["limit"] = {
+        "fill_bytes_per_s": 44.2e9,
+        "copy_bytes_per_s": None,
+        "fill_loops": [
+            {key: value for key, value in limit.items() if key not in ("kind", "pages")}
+            for limit in limits
+            if limit["kind"] == "fill"
+        ],
+        "copy_loops": [
+            {
+                **{"function": "plain loop", "variant": "cached"},
+                **{name: limit[name] for name in ("folio_bytes", "loop")},
+            }
+            for limit in loops
+        ],
+    }
+    return made
+
+
+def _first_row(row: dict[str, Any]) -> dict[str, Any]:
+    case = {"threads": 1, **row["case"]}
+    block = case.pop("block_bytes", 0)
+    if block:
+        case["block"] = f"{block >> 20} MiB"
+    variant = row["mode"] or row["tree"]
+    measured = {"variant": _FIRST_NAMES.get(variant, variant), "runs_ms": row["runs_ms"]}
+    return {**case, **measured, "median_ms": 1.0, "speedup": 1.0, "limit_ratio": None}
+
+
+def text(**changes: Any) -> bytes:  # noqa: ANN401 - those of body()
     """Return the text of a result file."""
-    return json.dumps(body(**changes)).encode()  # type: ignore[arg-type]
+    return json.dumps(body(**changes)).encode()
+
+
+def result(**changes: Any) -> Result:  # noqa: ANN401 - those of body()
+    """Return a result as it is read."""
+    return reader.parse(text(**changes), "a.json")

@@ -14,9 +14,10 @@ from kernel_lines import LINES
 
 from pagemint.base.memmap import PAGE
 from pagemint.kernels import objects, sources, trees
-from pagemint.native import folio, link, process
-from pagemint.native.device import FIRST_PFN
-from pagemint.native.folio import CLASSES, FUNCTIONS
+from pagemint.native import link
+from pagemint.native.process import Host
+from pagemint.native.workload import FIRST_PFN
+from pagemint.native.workloads.folio import CLASSES, FUNCTIONS
 
 GUARD = 2  # pages that are watched on both sides of a destination
 ORDER_MAX = 10
@@ -54,7 +55,7 @@ class Result:
 class Memory:
     """A host, and the memory of the folios that it shares with this process."""
 
-    def __init__(self, host: process.Host, descriptor: int) -> None:
+    def __init__(self, host: Host, descriptor: int) -> None:
         self.host = host
         self.descriptor = descriptor
         self.bytes = mmap.mmap(descriptor, PAGES * PAGE)
@@ -63,7 +64,9 @@ class Memory:
     def move(self, skew: int) -> None:
         """Have the kernel's pages begin `skew` bytes further up."""
         self.skew = skew
-        self.host.ask("memory", FIRST_PFN, PAGES, self.descriptor, skew)
+        self.host.ask("memory", first=FIRST_PFN, pages=PAGES, fd=self.descriptor)
+        for tree in ("base", "patched"):
+            self.host.ask("skew", tree=tree, bytes=skew)
 
     def put(self, page: int, data: bytes) -> None:
         at = page * PAGE + self.skew
@@ -75,16 +78,26 @@ class Memory:
 
     def fold(self, page: int, order: int) -> None:
         """Make a compound there, as the base tree makes them."""
-        self.host.ask("init", "base", FIRST_PFN + page, 1 << order, 3, order, 1, 0, 0, 0, 0)
+        where = {"start": FIRST_PFN + page, "pages": 1 << order, "order": order}
+        self.host.ask("init", tree="base", type="fsdax", altmap=1, **where)
 
     def copy(
         self, variant: str, function: str, order: int, to: int, from_: int, early: int = 0
     ) -> Result:
         name, _ = FUNCTIONS[function]
-        where = (order, 1, FIRST_PFN + to, FIRST_PFN + from_)
-        answer = self.host.ask("copy", variant, early, name, *where)
-        _, status, queued, first, faults = map(int, answer.split())
-        return Result(status, queued, first - FIRST_PFN - from_ if queued else -1, faults)
+        answer = self.host.ask(
+            "copy",
+            tree=variant,
+            function=name,
+            order=order,
+            folios=1,
+            to=FIRST_PFN + to,
+            early=early,
+            **{"from": FIRST_PFN + from_},
+        )
+        queued = int(answer["queued"])
+        first = int(answer["first"]) - FIRST_PFN - from_ if queued else -1
+        return Result(int(answer["error"]), queued, first, int(answer["faults"]))
 
 
 @pytest.fixture(scope="module", params=LINES)
@@ -92,9 +105,9 @@ def memory(request: pytest.FixtureRequest) -> Iterator[Memory]:
     program = link.link(trees.pair(sources.get(request.param)), objects.DEBIAN)
     descriptor = os.memfd_create("folios")
     os.ftruncate(descriptor, PAGES * PAGE)
-    with process.Host(program, descriptor) as host:
+    with Host(program, descriptor) as host:
         host.patch("plain")
-        host.ask("map", FIRST_PFN, PAGES, -1)
+        host.ask("map", first=FIRST_PFN, pages=PAGES)
         yield Memory(host, descriptor)
     os.close(descriptor)
 
@@ -134,7 +147,7 @@ def test_a_copy_is_all_of_the_folio_and_nothing_else(
     seed: int,
 ) -> None:
     memory.move(0)
-    memory.host.patch(returns, cpu_class, fragile=FUNCTIONS[function][1])
+    memory.host.patch(returns, cpu_class, fragile=int(FUNCTIONS[function][1]))
     pages = 1 << order
     # Naturally aligned, as folios are.
     source_page, page = FROM + from_ * pages, TO + to * pages
@@ -163,9 +176,9 @@ def check_fault(memory: Memory, function: str, order: int, host_page: int, early
     whole = host_page * PAGE - memory.skew
     for variant in ("base", "patched"):
         memory.put(TO - GUARD, before)
-        memory.host.ask("hide", FIRST_PFN + FROM + host_page, 1, 0)
+        memory.host.ask("hide", pfn=FIRST_PFN + FROM + host_page, pages=1, once=0)
         result = memory.copy(variant, function, order, TO, FROM, early)
-        memory.host.ask("hide", FIRST_PFN, 0, 0)
+        memory.host.ask("hide", pfn=FIRST_PFN, pages=0, once=0)
         assert (result.status, result.queued, result.first) == (-EHWPOISON, 1, bad), variant
         assert result.faults >= 1
         after = memory.get(TO - GUARD, pages + 2 * GUARD)
@@ -199,7 +212,7 @@ def test_the_first_bad_page_is_queued_once(
     memory: Memory, fragile: bool, where: str, early: int, host_pages: Sequence[int]
 ) -> None:
     memory.move(SKEWS[where])
-    memory.host.patch("plain", "erms", fragile=fragile)
+    memory.host.patch("plain", "erms", fragile=int(fragile))
     memory.fold(FROM, 9)
     memory.fold(TO, 9)
     memory.put(FROM, random.Random(9).randbytes(PAGE << 9))
@@ -224,9 +237,9 @@ def test_poison_under_a_write_fault_is_queued_once(memory: Memory, page: int) ->
     for start in (FROM, TO):
         memory.fold(start, 9)
     for variant in ("base", "patched"):
-        memory.host.ask("hide", FIRST_PFN + FROM + page, 1, 0)
+        memory.host.ask("hide", pfn=FIRST_PFN + FROM + page, pages=1, once=0)
         result = memory.copy(variant, "copy_user_large_folio", 9, TO, FROM)
-        memory.host.ask("hide", FIRST_PFN, 0, 0)
+        memory.host.ask("hide", pfn=FIRST_PFN, pages=0, once=0)
         assert (result.status, result.queued, result.first) == (-EHWPOISON, 1, page), variant
 
 
@@ -242,21 +255,7 @@ def test_poison_that_can_be_read_again_still_fails_the_copy(
     # Where the string instruction stopped: it may stop short, in the page before.
     stopped = page - 1 if early else page
     for variant, queued in (("base", page), ("patched", stopped)):
-        memory.host.ask("hide", FIRST_PFN + FROM + page, 1, 1)
+        memory.host.ask("hide", pfn=FIRST_PFN + FROM + page, pages=1, once=1)
         # A page by itself never stops in the page before.
         result = memory.copy(variant, "folio_mc_copy", 9, TO, FROM, early * (variant != "base"))
         assert result == Result(-EHWPOISON, 1, queued, 1), variant
-
-
-def test_rows_pair_base_with_patched() -> None:
-    tasks = [folio._Task("folio_copy", "erms", variant) for variant in ("base", "patched")]
-    loops = {"movsb": "cached", "avx-nt": "streamed"}
-    tasks += [folio._Task(what, process.THIS_CPU, loop) for what in folio.LOOPS for loop in loops]
-    takes = {task: [float(4 - (task.variant == "patched"))] * 3 for task in tasks}
-    best = folio._best(takes, loops)
-    assert best["plain loop", "streamed"].variant == "avx-nt"
-    rows = folio._rows(9, "plain", takes, best)
-    assert [row.variant for row in rows] == ["base", "patched", *["cached", "streamed"] * 2]
-    assert rows[1].speedup == pytest.approx(4 / 3)
-    assert rows[1].limit_ratio == pytest.approx(4 / 3)
-    assert folio.table(rows, []).row_count == 3

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_stock import LONG, Records, guest_records
+from guest_records import LONG, from_stock_kernel
 
 from pagemint import cli
 from pagemint.base import files
-from pagemint.commands import host
+from pagemint.guests import inventory, scenarios
+from pagemint.guests.scenarios import Record
 from pagemint.kernels import stock
 from pagemint.kernels.image import Kernel
 from pagemint.results import reader
@@ -38,7 +39,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "proc/42/comm").write_text("qemu\n")
     (tmp_path / "proc/42/mountinfo").write_text("21 1 8:1 / / rw - ext4 /dev/sda1 rw\n")
     (tmp_path / "proc/swaps").write_text("Filename Type Size Used Priority\n")
-    monkeypatch.setattr(host, "ROOT", tmp_path)
+    monkeypatch.setattr(inventory, "ROOT", tmp_path)
     return tmp_path
 
 
@@ -91,8 +92,8 @@ def test_nothing_is_done_without_a_yes(root: Path, capsys: pytest.CaptureFixture
     [
         (["--device", "pmem0"], "pmem0 is no fsdax or devdax device that is bound"),
         (["--rebinds", "1"], "--rebinds 1 is too few"),
-        (["--size", "1MiB"], "1MiB of private memory are too little"),
-        (["--size", "9000TB"], "the memory map of 9000TB takes"),
+        (["--size", "1MiB"], "1MiB of private memory is too little"),
+        (["--size", "9000TB"], "the memmap of 9000TB takes"),
         (["--size", "1GB", "--device", "dax1.0"], "--size is for private memory"),
         (["--headers", "/nowhere"], "/nowhere has no headers of the running kernel"),
     ],
@@ -127,11 +128,11 @@ def test_a_device_is_looked_at_before_each_unbind(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(str(files.GUEST))
-    inventory = importlib.import_module("inventory")
-    monkeypatch.setattr(inventory, "ROOT", root)
-    monkeypatch.setattr(inventory, "PATIENCE", 0.2)
+    inside = importlib.import_module("inventory")
+    monkeypatch.setattr(inside, "ROOT", root)
+    monkeypatch.setattr(inside, "PATIENCE", 0.2)
     driver = root / "sys/bus/nd/drivers/nd_pmem"
-    device = inventory.Existing("pfn0.0")
+    device = inside.Existing("pfn0.0")
     device.unbind()
     assert (driver / "unbind").read_text() == "pfn0.0"
     (driver / "unbind").unlink()
@@ -146,7 +147,7 @@ def test_a_device_is_looked_at_before_each_unbind(
     device.restore()
     assert (driver / "bind").read_text() == "pfn0.0"
     with pytest.raises(RuntimeError, match="there is no device pfn0"):
-        inventory.Existing("pfn0.0")
+        inside.Existing("pfn0.0")
 
 
 def bind(mode: str, filled: int, digest: str = "ab") -> dict[str, Any]:
@@ -162,8 +163,8 @@ GOOD = [bind("base", 0), bind("module", 990), bind("module-off", 0)] * 2
 @pytest.mark.parametrize(
     ("records", "status", "said"),
     [
-        (GOOD, 0, "every variant left the same memory map"),
-        ([*GOOD, bind("module", 990, "cd")], 1, "fsdax: the memory maps differ"),
+        (GOOD, 0, "every tree and mode left the same memmap"),
+        ([*GOOD, bind("module", 990, "cd")], 1, "fsdax: the memmaps differ"),
         ([*GOOD, bind("module", 0)], 1, "fsdax (module): 0 of 1000 pages filled"),
         ([{"error": "pfn0.0 is swap"}], 1, "timing pfn0.0 failed: pfn0.0 is swap; see dmesg"),
     ],
@@ -186,7 +187,7 @@ def test_a_device_is_timed_as_in_a_guest(
         assert (scenario, count, size) == ("existing", 3, 1 << 30)
         return ["sh", "-c", f"cp {lines} {file}; echo $* >{root}/args", "-"]
 
-    monkeypatch.setattr(host, "scenarios_command", command)
+    monkeypatch.setattr(scenarios, "command", command)
     monkeypatch.setattr(stock, "modules", lambda headers, what: (root, root))
     argv = ["--device", "pfn0.0", "--yes", "--rebinds", "3", "--headers", str(root)]
     argv += ["--json", str(root / "host.json"), *(["--no-report"] if status else [])]
@@ -196,23 +197,23 @@ def test_a_device_is_timed_as_in_a_guest(
     assert (root / "args").read_text().split() == ["--host", "--device", "pfn0.0"]
     if "error" in records[0]:
         return
-    assert "Memory maps of pfn0.0" in out
+    assert "fsdax" in out
     found = reader.read(str(root / "host.json"))
-    assert [(row.workload, row.variant) for row in found.rows] == [
+    assert [(row.case.workload, row.variant) for row in found.rows] == [
         ("fsdax", "base"),
         ("fsdax", "module-off"),
         ("fsdax", "module"),
     ]
-    assert found.rows[2].speedup == 3.0
+    assert found.rows[2].runs_ms[:2] == [1.0, 1.0]
     assert (root / "host-report/index.html").exists() == (status == 0)
 
 
 @pytest.fixture(scope="module", params=["6.1", "6.12"], ids=lambda line: f"linux-{line}")
-def records(request: pytest.FixtureRequest) -> Records:
-    return guest_records(request.param, ["host"], 2)
+def records(request: pytest.FixtureRequest) -> list[Record]:
+    return from_stock_kernel(request.param, ["host"], 2)
 
 
 @LONG
-def test_it_times_what_is_free_in_a_guest(records: Records) -> None:
+def test_it_times_what_is_free_in_a_guest(records: list[Record]) -> None:
     assert len(records) == 8
     assert [one for one in records if one["outcome"] != "pass"] == []

@@ -1,119 +1,34 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Every mode leaves the memory map that the base tree's own object code leaves, byte for byte."""
 
-import mmap
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 
 import pytest
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
-from kernel_lines import LINES, WHOLE
+from kernel_lines import WHOLE
+from memmaps import (
+    DEDUPLICATED,
+    HOSTS,
+    MARGIN,
+    MIGRATE_MOVABLE,
+    PAGEBLOCK,
+    POISON,
+    SECTION,
+    TYPES,
+    WINDOW,
+    Case,
+    Memmap,
+    differences,
+    open_memmap,
+    program_for,
+)
 
 from pagemint.base.memmap import MODES, STRUCT_PAGE
-from pagemint.kernels import objects, sources, trees
-from pagemint.native import link, process
-from pagemint.native.device import FIRST_PFN
+from pagemint.native.workload import FIRST_PFN
 
-SECTION = 1 << 15
-PAGEBLOCK = 512
-DEDUPLICATED = 128  # pages of a compound that have a memory map of their own
-MARGIN = 64  # pages that are watched on both sides of what is written
-WINDOW = 2 * SECTION + 3 * (1 << 18) + 2 * MARGIN
-POISON = 0xA5
-MIGRATE_MOVABLE = 1
-TYPES = {"private": 1, "coherent": 2, "fsdax": 3, "generic": 4, "pci_p2pdma": 5}
-CONFIGS = {"mask": objects.DEBIAN, "pointer": objects.NO_MASK}
-# On 6.12 tails point to their head in either.
-HOSTS = [
-    (line, name)
-    for line in LINES
-    for name, config in CONFIGS.items()
-    if line in WHOLE or config == objects.DEBIAN
-]
 EXAMPLES = 30_000 if os.environ.get("PAGEMINT_LONG") else 1500
-
-
-@dataclass(frozen=True)
-class Case:
-    """One call of memmap_init_zone_device().
-
-    Attributes:
-        start: the first PFN, counted from the first that the window can hold.
-        nr: pages, those of the altmap among them.
-        altmap: pages that the altmap reserves and has for the memory map, or None.
-    """
-
-    type: str
-    order: int
-    start: int
-    nr: int
-    altmap: tuple[int, int] | None
-    nid: int
-    early: bool
-
-    @property
-    def first(self) -> int:
-        """The first PFN that is initialised."""
-        return FIRST_PFN + MARGIN + self.start + sum(self.altmap or (0, 0))
-
-    @property
-    def end(self) -> int:
-        """The PFN behind the range."""
-        return FIRST_PFN + MARGIN + self.start + self.nr
-
-    @property
-    def written_end(self) -> int:
-        """The PFN behind the last compound, which is always whole."""
-        compounds = max(0, -(-(self.end - self.first) >> self.order))
-        return self.first + (compounds << self.order)
-
-    def words(self) -> tuple[int, ...]:
-        """The arguments of the host's init command."""
-        altmap = (0, 0, 0) if self.altmap is None else (1, *self.altmap)
-        start = FIRST_PFN + MARGIN + self.start
-        return (start, self.nr, TYPES[self.type], self.order, *altmap, self.nid, int(self.early))
-
-
-class Memmap:
-    """A host, and the memory map that it shares with this process."""
-
-    def __init__(self, host: process.Host, memory: int) -> None:
-        self.host = host
-        self.bytes = mmap.mmap(memory, 0)
-        self.threads = 1  # of the last initialisation
-
-    def init(self, case: Case, variant: str) -> tuple[bytes, list[str], int]:
-        """Poison the watched pages, initialise, and return them, the pageblocks and the events."""
-        watched = (case.written_end if case.written_end > case.first else case.end) + MARGIN
-        low = min(case.first, FIRST_PFN + MARGIN + case.start) - MARGIN
-        self.host.ask("poison", POISON, low, watched - low)
-        if variant == "base":
-            answer = self.host.ask("init", "base", *case.words())
-        else:
-            self.host.ask("mode", variant)
-            answer = self.host.ask("init", "patched", *case.words())
-        data = self.bytes[(low - FIRST_PFN) * STRUCT_PAGE : (watched - FIRST_PFN) * STRUCT_PAGE]
-        events, self.threads = (int(word) for word in answer.split()[1:])
-        return data, self.host.ask("blocks").split(), events
-
-
-def differences(one: bytes, other: bytes) -> list[str]:
-    """Return where two memory maps differ, the first few places."""
-    if one == other:
-        return []
-    assert len(one) == len(other)
-    found = []
-    for page in range(0, len(one), STRUCT_PAGE):
-        if one[page : page + STRUCT_PAGE] != other[page : page + STRUCT_PAGE]:
-            found += [
-                f"page {page // STRUCT_PAGE} byte {at - page}: {one[at]:#04x} {other[at]:#04x}"
-                for at in range(page, page + STRUCT_PAGE)
-                if one[at] != other[at]
-            ]
-    return found[:8]
 
 
 @st.composite
@@ -130,7 +45,7 @@ def cases(draw: st.DrawFn) -> Case:
     nr = draw(st.one_of(st.integers(0, 5), st.integers(0, 3000), st.integers(most // 2, most)))
     altmap = draw(st.none() | st.tuples(st.integers(0, 600), st.integers(0, 2000)))
     case = Case(
-        type=draw(st.sampled_from(sorted(TYPES))),
+        type=draw(st.sampled_from(TYPES)),
         order=order,
         start=start,
         nr=nr,
@@ -143,33 +58,8 @@ def cases(draw: st.DrawFn) -> Case:
 
 
 @pytest.fixture(scope="module", params=HOSTS, ids="-".join)
-def program(request: pytest.FixtureRequest) -> process.Program:
-    line, config = request.param
-    return link.link(trees.pair(sources.get(line)), CONFIGS[config])
-
-
-@pytest.fixture(scope="module")
-def memmap(program: process.Program) -> Iterator[Memmap]:
-    yield from open_memmap(program, trace=False)
-
-
-@contextmanager
-def shared_map(
-    program: process.Program, *, trace: bool, window: int
-) -> Iterator[tuple[process.Host, int]]:
-    """Start a host and share the memory map of `window` pages with it, by that descriptor."""
-    memory = os.memfd_create("memmap")
-    os.ftruncate(memory, window * STRUCT_PAGE)
-    with process.Host(program, memory) as host:
-        host.patch("plain", events=trace)
-        host.ask("map", FIRST_PFN, window, memory)
-        yield host, memory
-    os.close(memory)
-
-
-def open_memmap(program: process.Program, *, trace: bool, window: int = WINDOW) -> Iterator[Memmap]:
-    with shared_map(program, trace=trace, window=window) as (host, memory):
-        yield Memmap(host, memory)
+def memmap(request: pytest.FixtureRequest) -> Iterator[Memmap]:
+    yield from open_memmap(program_for(*request.param), trace=False)
 
 
 def check(memmap: Memmap, case: Case) -> None:
@@ -234,8 +124,7 @@ def test_a_deduplicated_compound_is_written_in_part(memmap: Memmap) -> None:
 
 @pytest.fixture(scope="module", params=WHOLE)
 def traced(request: pytest.FixtureRequest) -> Iterator[Memmap]:
-    program = link.link(trees.pair(sources.get(request.param)), objects.NO_MASK)
-    yield from open_memmap(program, trace=True)
+    yield from open_memmap(program_for(request.param, "pointer"), trace=True)
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The words of the series and the figures in them."""
+"""The texts of the series and the figures in them."""
 
 import copy
 import json
 import re
 import shutil
+import statistics
 from pathlib import Path
 
 import fake_result
@@ -13,6 +14,7 @@ import pytest
 from pagemint.base import files
 from pagemint.base.errors import Failure
 from pagemint.kernels import steps
+from pagemint.results import estimates, reader
 from pagemint.series import messages
 
 _KEPT = sorted(files.RESULTS.glob("*.json"))
@@ -59,14 +61,11 @@ def test_every_figure_is_of_the_results_that_are_given(tmp_path: Path) -> None:
     """Each figure moves with the results: none was typed."""
     changed = json.loads(_KEPT[-1].read_text())
     for row in changed["rows"]:
-        factor = {"base": 2, "base2": 5}.get(row["variant"], 3)
+        factor = {"base": 2, "base2": 5}.get(row["tree"], 3)
         for name in ("runs_ms", "walk_ms"):
-            row[name] = [factor * each for each in row.get(name, [])] or row.get(name)
-        row |= {name: row[name] * factor for name in ("median_ms", "ns_per_page")}
-        row["speedup"] += 100
-        row["limit_ratio"] += 100
-        if row.get("walk_ms") is None:
-            row.pop("walk_ms", None)
+            row[name] = [factor * each for each in row[name]]
+    for limit in changed["limits"]:
+        limit["runs_ms"] = [7 * each for each in limit["runs_ms"]]
     (tmp_path / "changed.json").write_text(json.dumps(changed))
     kept = messages.filled([str(_KEPT[-1])])
     moved = messages.filled([str(tmp_path / "changed.json")])
@@ -87,16 +86,16 @@ def test_a_row_is_that_of_one_thread_and_plain_returns_unless_told(
     template: Path, tmp_path: Path
 ) -> None:
     result = _result(tmp_path / "a.json", threads=(1, 4), returns=("safe", "plain"))
-    rows = json.loads(Path(result).read_text())["rows"]
+    rows = reader.read(result).rows
 
     def of(threads: int, returns: str) -> str:
         (row,) = [
             row
             for row in rows
-            if (row["workload"], row["variant"]) == ("devdax", "streaming")
-            and (row["threads"], row["returns"]) == (threads, returns)
+            if (row.case.workload, row.variant) == ("devdax", "streaming")
+            and (row.case.threads, row.case.returns) == (threads, returns)
         ]
-        return f"{row['median_ms']:.1f}"
+        return f"{statistics.median(row.runs_ms):.1f}"
 
     text = "{{ ms('devdax', 'streaming') }} {{ ms('devdax', 'streaming', threads=most_threads()) }}"
     text += " {{ ms('devdax', 'streaming', returns='safe') }}"
@@ -108,16 +107,35 @@ def test_the_largest_device_is_taken(template: Path, tmp_path: Path) -> None:
     assert _body(template, "{{ size() }} {{ ms('fsdax', 'base') }}", result).startswith("1 TB 5")
 
 
-def test_words_of_a_row_name_it(template: Path, tmp_path: Path) -> None:
-    result = json.loads(_KEPT[-1].read_text())
-    blocks = [
+@pytest.mark.parametrize("named", ["block='2 GiB'", "block_bytes=2147483648"])
+def test_the_memory_block_of_a_row_names_it(template: Path, tmp_path: Path, named: str) -> None:
+    result = _result(tmp_path / "a.json", memory=True, returns=("safe", "plain"))
+    (row,) = [
         row
-        for row in result["rows"]
-        if (row["workload"], row["variant"]) == ("hotplug", "streaming")
+        for row in reader.read(result).rows
+        if (row.case.workload, row.variant) == ("hotplug", "streaming")
+        and (row.case.block_bytes, row.case.returns) == (2 << 30, "plain")
     ]
-    (row,) = [row for row in blocks if (row["block"], row["returns"]) == ("2 GiB", "plain")]
-    text = "{{ ns('hotplug', 'streaming', block='2 GiB') }}"
-    assert _body(template, text, str(_KEPT[-1])) == f"{row['ns_per_page']:.1f}"
+    ns = statistics.median(row.runs_ms) * 1e6 / row.case.pages
+    text = f"{{{{ ns('hotplug', 'streaming', {named}) }}}}"
+    assert _body(template, text, result) == f"{ns:.1f}"
+
+
+@pytest.mark.parametrize("outlier", [0.7, 1.2])
+def test_the_speedup_is_the_smaller_ratio(template: Path, tmp_path: Path, outlier: float) -> None:
+    result = _result(tmp_path / "a.json", threads=(1, 2), outlier=outlier)
+    rows = reader.read(result).rows
+    base = next(row for row in rows if row.variant == "base")
+    mine = next(row for row in rows if row.variant == "streaming" and row.case.threads == 2)
+    gain = estimates.gain(base.runs_ms, mine.runs_ms, paired=True)
+    text = "{{ speedup('fsdax', 'streaming', threads=2) }}"
+    assert _body(template, text, result) == f"{min(gain.paired.value, gain.fastest):.2f}"
+
+
+def test_the_limit_and_the_share_of_it(template: Path, tmp_path: Path) -> None:
+    result = _result(tmp_path / "a.json", noise=0.0001)
+    text = "{{ fill_limit() }} {{ of_limit('fsdax', 'streaming') }}"
+    assert _body(template, text, result) == "45.3 GB/s 0.98"
 
 
 def test_the_figures_of_a_text_are_of_one_result(template: Path, tmp_path: Path) -> None:

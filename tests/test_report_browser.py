@@ -5,6 +5,7 @@ The screenshots are kept in out/screenshots.
 """
 
 import base64
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -83,12 +84,14 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         sizes=(10**9, 10 * 10**9, 100 * 10**9),
         threads=(1, 2),
         returns=both,
+        memory=True,
         folio=True,
     )
+    first = json.dumps(fake_result.first_schema()).encode()
     hostile = "<script>alert(1)</script><b onclick=alert(2)>" + "W" * 150
     made = {
         "one": [one],
-        "two": [fake_result.text(), fake_result.text(seed=2, cpu="Intel(R) Xeon(R) 6972P")],
+        "two": [first, fake_result.text(seed=2, cpu="Intel(R) Xeon(R) 6972P")],
         "emulated": [fake_result.text(accel="tcg")],
         "hostile": [fake_result.text(cpu=hostile, workloads=(hostile[:80], "M" * 80))],
     }

@@ -1,29 +1,25 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Stock kernels: which are taken, and that the module for them leaves the same memory map."""
 
-import os
 import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
+from guest_records import DEVICE, LONG, from_stock_kernel
 
 from pagemint import cli
 from pagemint.base.errors import Failure
 from pagemint.base.run import run
-from pagemint.commands import vm
 from pagemint.guests import binds
-from pagemint.guests.guest import Guest, Record
+from pagemint.guests.lab import BIND_SCENARIOS
+from pagemint.guests.scenarios import Record
 from pagemint.kernels import apt, stock
 from pagemint.kernels.apt import Package
 
 Records = list[Record]
 
-DEVICE = 1 << 28
-SCENARIOS = [name for names in vm.BIND_SCENARIOS.values() for name in names]
-LONG = pytest.mark.skipif(
-    not os.environ.get("PAGEMINT_VM"), reason="minutes in a guest: run make check-vm"
-)
+SCENARIOS = [name for names in BIND_SCENARIOS.values() for name in names]
 
 
 def package(name: str, version: str, *depends: str) -> Package:
@@ -126,14 +122,7 @@ def test_a_bad_line_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert "'new' is no kernel line" in capsys.readouterr().err
 
 
-def guest_records(line: str, scenarios: list[str], rebinds: int, *, fault: bool = False) -> Records:
-    """What a guest with a stock kernel recorded."""
-    guest = Guest("tcg", DEVICE, 3600, None)
-    kernel = stock.kernel(line, fault=fault)
-    return guest.run(kernel, ",".join(scenarios), rebinds, DEVICE)[0]
-
-
-# Of the whole module, so that these use the cache of the user, not one of each test's own.
+# scope="module": such a fixture runs before cache_home, so these guests use the user's cache.
 @pytest.fixture(
     scope="module",
     params=["6.1", pytest.param("6.12", marks=LONG), pytest.param("7.2", marks=LONG)],
@@ -142,19 +131,22 @@ def guest_records(line: str, scenarios: list[str], rebinds: int, *, fault: bool 
 def records(request: pytest.FixtureRequest) -> Records:
     if request.param == "7.2" and not (shutil.which("gcc-14") or shutil.which("gcc-16")):
         pytest.skip("Debian's 7.2 is built by gcc 14 or 16, which this machine lacks")
-    return guest_records(request.param, SCENARIOS, 2)
+    return from_stock_kernel(request.param, SCENARIOS, 2)
 
 
 @pytest.fixture(scope="module", params=["6.1", "6.12"], ids=lambda line: f"linux-{line}")
 def faults(request: pytest.FixtureRequest) -> Records:
-    return guest_records(request.param, ["stock-faults"], 200, fault=True)
+    return from_stock_kernel(request.param, ["stock-faults"], 200, fault=True)
 
 
-def test_the_module_leaves_the_same_memory_maps(records: Records) -> None:
+def test_the_module_leaves_the_same_memmaps(records: Records) -> None:
     for scenario in SCENARIOS:
         rows = binds.rows_of(scenario, {"stock": records}, DEVICE)
-        assert [row.variant for row in rows] == ["base", *binds.STOCK_MODES]
-        assert all(row.hash and row.pages > 10_000 for row in rows)
+        assert [(row.tree, row.mode) for row in rows] == [
+            ("base", ""),
+            *(("stock", mode) for mode in binds.STOCK_MODES),
+        ]
+        assert all(row.hash and row.case.pages > 10_000 for row in rows)
         assert binds.same_hashes(rows) == 0
     assert {"module", "module-off"} <= {one["mode"] for one in records if "pages_filled" in one}
     assert binds.judge_counts(records) == 0

@@ -4,8 +4,7 @@
 from collections.abc import Iterator
 
 import pytest
-from test_identity import (
-    CONFIGS,
+from memmaps import (
     DEDUPLICATED,
     HOSTS,
     MARGIN,
@@ -14,11 +13,11 @@ from test_identity import (
     Memmap,
     differences,
     open_memmap,
+    program_for,
 )
 
+from pagemint.base.errors import Failure
 from pagemint.base.memmap import MODES, MOST_THREADS
-from pagemint.kernels import sources, trees
-from pagemint.native import link
 
 GIB = 1 << 18  # pages
 WINDOW = 9 * GIB + 2 * SECTION
@@ -55,9 +54,7 @@ def shared_among(case: Case, threads: int) -> int:
 
 @pytest.fixture(scope="module", params=HOSTS, ids="-".join)
 def memmap(request: pytest.FixtureRequest) -> Iterator[Memmap]:
-    line, config = request.param
-    program = link.link(trees.pair(sources.get(line)), CONFIGS[config])
-    yield from open_memmap(program, trace=False, window=WINDOW)
+    yield from open_memmap(program_for(*request.param), trace=False, window=WINDOW)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -65,7 +62,7 @@ def test_threads_leave_what_one_leaves(memmap: Memmap, name: str) -> None:
     case = CASES[name]
     base, blocks, _ = memmap.init(case, "base")
     for threads in (1, *THREADS):
-        memmap.host.ask("threads", threads)
+        memmap.host.ask("threads", tree="patched", nr=threads)
         # Each number in the mode that most differs, and one number in each mode.
         for mode in MODES if threads == THREADS[0] else ["streaming"]:
             data, mode_blocks, _ = memmap.init(case, mode)
@@ -81,12 +78,12 @@ def test_ranges_are_shared_at_all(memmap: Memmap) -> None:
 
 def test_more_cpus_than_the_kernel_uses_get_no_thread(memmap: Memmap) -> None:
     case = CASES["8 GiB"]
-    memmap.host.ask("threads", 2 * MOST_THREADS)
+    memmap.host.ask("threads", tree="patched", nr=2 * MOST_THREADS)
     memmap.init(case, "streaming")
     assert memmap.threads == MOST_THREADS
 
 
 def test_an_impossible_thread_count_is_refused(memmap: Memmap) -> None:
     for threads in (0, 65):
-        with pytest.raises(Exception, match="usage"):
-            memmap.host.ask("threads", threads)
+        with pytest.raises(Failure, match="1 to 64 threads"):
+            memmap.host.ask("threads", tree="patched", nr=threads)

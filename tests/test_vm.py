@@ -3,24 +3,24 @@
 
 import importlib
 import json
-import os
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
+from guest_records import DEVICE, LONG, SUITES, check_memmaps
 from kernel_lines import WHOLE
 
 from pagemint import cli
 from pagemint.base import files
 from pagemint.base.errors import Failure
-from pagemint.base.memmap import MODES
-from pagemint.commands import vm
-from pagemint.guests import binds, boots, copies
-from pagemint.guests.guest import Guest, Record, scenarios_command
+from pagemint.guests import binds, boots, checks, copies, lab, scenarios, x86
+from pagemint.guests.guest import Guest
+from pagemint.guests.scenarios import Record
 from pagemint.kernels import image, steps, trees
 from pagemint.kernels.image import Kernel
+from pagemint.results.rows import Case, Check
 
 
 def record(mode: str, digest: str, nanoseconds: int = 1_000_000) -> dict[str, Any]:
@@ -91,7 +91,7 @@ def test_a_clean_guest_gives_its_records(guest: Guest, tmp_path: Path) -> None:
     assert not list(tmp_path.glob("pagemint-vm-*"))
 
 
-def test_a_memory_map_that_differs_fails_the_run() -> None:
+def test_a_memmap_that_differs_fails_the_run() -> None:
     same = {"base": [record("base", "a")] * 2, "patched": [record("streaming", "a")] * 2}
     assert binds.same_hashes(binds.rows_of("fsdax", same, 1 << 30)) == 0
     other = {**same, "patched": [record("streaming", "b")] * 2}
@@ -100,8 +100,11 @@ def test_a_memory_map_that_differs_fails_the_run() -> None:
     assert binds.same_hashes(binds.rows_of("fsdax", unsteady, 1 << 30)) == 1
 
 
-def check(kernel: str, outcome: str, *, must_pass: bool) -> vm.Check:
-    return vm.Check("private", kernel, "open_close", outcome, "what it said", must_pass)
+Outcome = Literal["pass", "fail", "skip"]
+
+
+def check(tree: str, outcome: Outcome, *, must_pass: bool) -> Check:
+    return Check("private", tree, "open_close", outcome, "what it said", must_pass)
 
 
 @pytest.mark.parametrize(
@@ -117,23 +120,23 @@ def check(kernel: str, outcome: str, *, must_pass: bool) -> vm.Check:
     ],
 )
 def test_a_check_has_to_pass_or_to_end_alike(
-    base: str,
-    patched: str,
+    base: Outcome,
+    patched: Outcome,
     must_pass: bool,
     status: int,
     line: str,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    checks = [
+    both = [
         check("base", base, must_pass=must_pass),
         check("patched", patched, must_pass=must_pass),
     ]
-    assert vm.judge(checks) == status
+    assert checks.judge(both) == status
     assert line in capsys.readouterr().err
 
 
 def test_a_selftest_that_one_kernel_lacks_fails_the_run() -> None:
-    assert vm.judge([check("base", "pass", must_pass=False)]) == 1
+    assert checks.judge([check("base", "pass", must_pass=False)]) == 1
 
 
 def test_selftests_are_read_with_what_they_say(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,13 +158,37 @@ ok 3 hmm.hmm_device_coherent.open_close # SKIP DEVICE_COHERENT not available
     assert records[2]["said"] == "DEVICE_COHERENT not available"
 
 
-def test_speed_up_is_that_of_the_medians() -> None:
+def test_binds_are_rows_of_trees_and_modes() -> None:
+    first = {**record("streaming", "a", 500), "first": True}
     records = {
         "base": [record("base", "a", 300)] * 2,
-        "patched": [record("streaming", "a", 100)] * 2,
+        "patched": [first, *[record("streaming", "a", 100)] * 2],
     }
-    base, fill = binds.rows_of("fsdax", records, 1 << 30)
-    assert (base.speedup, fill.speedup) == pytest.approx((1.0, 3.0))
+    base, streaming = binds.rows_of("fsdax", records, 1 << 30)
+    assert base.case == streaming.case == Case("fsdax", 1 << 30, 1000)
+    assert [(row.tree, row.mode) for row in (base, streaming)] == [
+        ("base", ""),
+        ("patched", "streaming"),
+    ]
+    assert (base.runs_ms, streaming.runs_ms) == ([0.0003] * 2, [0.0001] * 2)
+    assert streaming.bind_ms == [0.0003] * 2
+    assert (base.first_ms, streaming.first_ms, streaming.first_bind_ms) == (None, 0.0005, 0.0015)
+    assert streaming.hash == "a"
+
+
+def test_a_stock_kernel_is_base_until_the_module_is_loaded() -> None:
+    modes = ("base", "module-off", "module")
+    rows = binds.rows_of("fsdax", {"stock": [record(mode, "a") for mode in modes]}, 1 << 30)
+    assert [(row.tree, row.mode) for row in rows] == [
+        ("base", ""),
+        ("stock", "module-off"),
+        ("stock", "module"),
+    ]
+
+
+def test_a_patched_kernel_without_modes_is_not_base() -> None:
+    (row,) = binds.rows_of("fsdax", {"patched": [record("base", "a")]}, 1 << 30)
+    assert (row.tree, row.mode) == ("patched", "")
 
 
 def move(nanoseconds: int) -> Record:
@@ -172,31 +199,33 @@ def move(nanoseconds: int) -> Record:
 def test_moves_are_rows_of_base_and_patched() -> None:
     rest = {"scenario": "migrate", "check": "moves", "said": ""}
     records = {"base": [move(4_000_000), rest] * 3, "patched": [rest, *[move(2_000_000)] * 3]}
-    rows = copies.rows(records)
-    assert [row.variant for row in rows] == ["base", "patched"]
-    assert [row.speedup for row in rows] == pytest.approx([1.0, 2.0])
+    rows = copies.rows_of(records)
+    assert [(row.tree, row.mode) for row in rows] == [("base", ""), ("patched", "")]
     assert [row.runs_ms for row in rows] == [[4.0] * 3, [2.0] * 3]
-    assert {(row.pages, row.device_bytes, row.folio_bytes) for row in rows} == {
-        (1024, 4 << 20, 2 << 20)
-    }
-    assert copies.table(rows, "kvm").row_count == 2
+    case = Case("migrate", device_bytes=4 << 20, pages=1024, folio_bytes=2 << 20)
+    assert {row.case for row in rows} == {case}
 
 
 def test_moves_that_failed_have_no_row() -> None:
-    assert [row.variant for row in copies.rows({"base": [move(1)], "patched": []})] == ["base"]
+    assert [row.tree for row in copies.rows_of({"base": [move(1)], "patched": []})] == ["base"]
 
 
 @pytest.mark.parametrize(("cpus", "last"), [(1, ""), (2, ",cpus=1-1"), (3, ",cpus=1-2")])
-def test_a_guest_has_its_cpus_on_the_first_node_and_the_last(
-    cpus: int, last: str, guest: Guest
-) -> None:
-    nodes = re.findall(r"-numa node,(\S+)", replace(guest, cpus=cpus)._machine(KERNEL))
+def test_a_guest_has_its_cpus_on_the_first_node_and_the_last(cpus: int, last: str) -> None:
+    machine = " ".join(x86.machine_options((1, 2, 3), cpus, "tcg", stock=False))
+    nodes = re.findall(r"-numa node,(\S+)", machine)
     assert nodes == ["memdev=node0,cpus=0", "memdev=node1", f"memdev=node2{last}"]
+
+
+def test_a_stock_guest_has_its_cpus_on_the_first_node() -> None:
+    machine = " ".join(x86.machine_options((1, 2, 3), 2, "tcg", stock=True))
+    nodes = re.findall(r"-numa node,(\S+)", machine)
+    assert nodes == ["memdev=node0,cpus=0-1", "memdev=node1", "memdev=node2"]
 
 
 def test_a_guest_may_see_this_machine_elsewhere() -> None:
     records, host = Path("/tmp/records"), Path("/host")
-    command = scenarios_command(KERNEL, "fsdax", 2, 1 << 27, records, "python3", host)
+    command = scenarios.command(KERNEL, "fsdax", 2, 1 << 27, records, "python3", host)
     assert command[:2] == ["python3", host / str(files.GUEST / "scenarios.py")[1:]]
     assert Path("/host/tmp/records") in command
     assert all(word.is_relative_to(host) for word in command if isinstance(word, Path))
@@ -223,8 +252,8 @@ def test_missing_programs_are_named(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("shutil.which", lambda program, path: None)
-    lacking = replace(vm.LABS["x86"], headers={"/nonesuch.h": "libnuma-dev"})
-    monkeypatch.setitem(vm.LABS, "x86", lacking)
+    lacking = replace(lab.LABS["x86"], headers={"/nonesuch.h": "libnuma-dev"})
+    monkeypatch.setitem(lab.LABS, "x86", lacking)
     assert cli.main(["vm"]) == 1
     assert (
         "apt-get install qemu-system-x86 ndctl daxctl e2fsprogs xfsprogs libnuma-dev\n"
@@ -233,23 +262,6 @@ def test_missing_programs_are_named(
 
 
 SCENARIOS = ("fsdax", "devdax", "devdax-mem", "private")
-SUITES = (
-    "copy_highpages",
-    "memcpy_flushcache",
-    "memfill_streaming",
-    "memmap_template",
-    "memmap_threads",
-)
-DEVICE = 1 << 28
-
-
-def check_memory_maps(scenario: str, guests: dict[str, tuple[list[Record], str]]) -> None:
-    """Check that base and each mode of patched brought up the same memory map, a large one."""
-    records = {variant: said for variant, (said, _) in guests.items()}
-    rows = binds.rows_of(scenario, records, DEVICE)
-    assert [row.variant for row in rows] == ["base", *MODES]
-    assert all(row.hash and row.pages > 10_000 for row in rows)
-    assert binds.same_hashes(rows) == 0
 
 
 @pytest.fixture(scope="module", params=WHOLE)
@@ -273,10 +285,10 @@ def test_folios_are_copied_in_a_guest(
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_both_kernels_bring_up_the_same_memory_map(
+def test_both_kernels_leave_the_same_memmap(
     scenario: str, guests: dict[str, tuple[list[Record], str]]
 ) -> None:
-    check_memory_maps(scenario, guests)
+    check_memmaps(scenario, guests)
 
 
 @pytest.mark.parametrize("suite", SUITES)
@@ -290,34 +302,34 @@ BOOT = {"mem_total_kib": 8_000_000, "zones": ["node 0 Normal: spanned 3"], "defe
 @pytest.mark.parametrize(
     ("changes", "outcome", "said"),
     [
-        ({}, "pass", "8000000 KiB, on 2 nodes initialised late, slow, streaming alike"),
+        ({}, "pass", "8000000 KiB, 2 nodes with deferred init, slow, streaming alike"),
         ({"mem_total_kib": 7}, "fail", "mem_total_kib: 7 (streaming), not 8000000 (slow)"),
         ({"zones": []}, "fail", "zones: [] (streaming), not ['node 0 Normal: spanned 3'] (slow)"),
-        ({"deferred_nodes": 0}, "fail", "streaming: no memory was left for later"),
+        ({"deferred_nodes": 0}, "fail", "streaming: no memory was deferred"),
     ],
 )
 def test_boots_have_to_leave_the_same_memory(
     changes: dict[str, Any], outcome: str, said: str
 ) -> None:
-    assert boots.judge({"slow": BOOT, "streaming": {**BOOT, **changes}}) == (outcome, said)
+    found = boots.judge("patched", {"slow": BOOT, "streaming": {**BOOT, **changes}})
+    assert (found.tree, found.outcome, found.said) == ("patched", outcome, said)
 
 
-@pytest.mark.skipif(
-    not os.environ.get("PAGEMINT_VM"), reason="two more kernels to build: run make check-vm"
-)
+@LONG
 def test_the_devices_work_as_memory(tmp_path: Path) -> None:
     out = tmp_path / "vm.json"
     argv = ["vm", "--size", "512MiB", "--rebinds", "2", "--accel", "tcg", "--json", str(out)]
     assert cli.main(argv) == 0
     written = json.loads(out.read_text())
     for name in SCENARIOS:
-        rows = {row["variant"]: row for row in written["rows"] if row["workload"] == name}
-        firsts = [variant for variant, row in rows.items() if row["first_bind_ms"]]
-        assert firsts == ([] if name == "private" else ["base", "auto"])
+        rows = [row for row in written["rows"] if row["case"]["workload"] == name]
+        firsts = [(row["tree"], row["mode"]) for row in rows if row["first_bind_ms"]]
+        expected = [] if name == "private" else [("base", ""), ("patched", "streaming")]
+        assert firsts == expected
     passed = {
         (check["scenario"], check["name"])
         for check in written["checks"]
-        if check["must_pass"] and check["outcome"] == "pass" and check["kernel"] == "patched"
+        if check["must_pass"] and check["outcome"] == "pass" and check["tree"] == "patched"
     }
     assert passed == {
         ("fsdax-files", "files on ext4"),
@@ -331,10 +343,11 @@ def test_the_devices_work_as_memory(tmp_path: Path) -> None:
         ("migrate", "moves between nodes"),
         ("migrate", "moves to a node without CPUs and back"),
     }
-    copies = [(row["workload"], row["function"]) for row in written["rows"] if "function" in row]
+    cases = [row["case"] for row in written["rows"] if row["case"]["folio_bytes"]]
+    copied = [(case["workload"], case["function"]) for case in cases]
     assert (
-        copies[::2]
-        == copies[1::2]
+        copied[::2]
+        == copied[1::2]
         == [
             ("migrate", ""),
             ("migrate-demote", ""),

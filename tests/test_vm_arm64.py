@@ -1,29 +1,27 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""arm64 under emulation: the KUnit suites, and the same memory maps. Part of `make check-vm`."""
+"""arm64 under emulation: the KUnit suites, and the same memmaps. Part of `make check-vm`."""
 
-import os
 import re
 from dataclasses import replace
 
 import pytest
+from guest_records import DEVICE, LONG, SUITES, check_memmaps
 from kernel_lines import WHOLE
-from test_vm import DEVICE, SUITES, check_memory_maps
 
-from pagemint.commands import vm
-from pagemint.guests.guest import Guest, Record
+from pagemint.guests.guest import Guest
+from pagemint.guests.lab import BIND_SCENARIOS, LABS
+from pagemint.guests.scenarios import Record
 from pagemint.kernels import image, steps, trees
 
-pytestmark = pytest.mark.skipif(
-    not os.environ.get("PAGEMINT_VM"), reason="two more kernels to build: run make check-vm"
-)
+pytestmark = LONG
 
-SCENARIOS = [name for names in vm.BIND_SCENARIOS.values() for name in names]
+SCENARIOS = [name for names in BIND_SCENARIOS.values() for name in names]
 
 
 @pytest.fixture(scope="module", params=WHOLE)
 def guests(request: pytest.FixtureRequest) -> dict[str, tuple[list[Record], str]]:
     """What guests with the two kernels recorded, and their consoles."""
-    lab = vm.LABS["arm64"]
+    lab = LABS["arm64"]
     base, patched = (
         replace(tree, arch=lab.arch) for tree in trees.pair(steps.source_for(request.param, None))
     )
@@ -36,10 +34,10 @@ def guests(request: pytest.FixtureRequest) -> dict[str, tuple[list[Record], str]
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_both_kernels_bring_up_the_same_memory_map(
+def test_both_kernels_leave_the_same_memmap(
     scenario: str, guests: dict[str, tuple[list[Record], str]]
 ) -> None:
-    check_memory_maps(scenario, guests)
+    check_memmaps(scenario, guests)
 
 
 @pytest.mark.parametrize("suite", SUITES)

@@ -7,22 +7,21 @@ import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
-from test_vm import SUITES
+from guest_records import LONG, SUITES
 
 from pagemint.base import cache, files, machine
 from pagemint.base.memmap import MODES
 from pagemint.base.run import run as run_program
-from pagemint.commands import vm
+from pagemint.guests import checks
 from pagemint.guests.guest import Guest
+from pagemint.guests.lab import FRAGMENTS
+from pagemint.guests.scenarios import Record
 from pagemint.kernels import image, objects, steps, trees
 from pagemint.kernels.image import Kernel
 
-pytestmark = pytest.mark.skipif(
-    not os.environ.get("PAGEMINT_VM"), reason="half an hour of builds: run make check-vm"
-)
+pytestmark = LONG
 
 DEVICE = 512 << 20
 BINDS = ("fsdax", "devdax", "devdax-mem", "private")
@@ -33,7 +32,7 @@ SHARED_BINDS = 100
 HOTPLUGS = 100
 LEAK = 4 << 20  # bytes that may come and go with the page cache and the lists of free objects
 
-Records = list[dict[str, Any]]
+Records = list[Record]
 Runner = Callable[..., Records]
 
 
@@ -41,14 +40,14 @@ Runner = Callable[..., Records]
 def debug() -> dict[str, Kernel]:
     """Both kernels with DEBUG_VM, lockdep, kmemleak and page_owner, where the engine runs."""
     pair = trees.pair(steps.source_for("7.3", None))
-    return {tree.variant: image.kernel(tree, (*vm.FRAGMENTS, "debug")) for tree in pair}
+    return {tree.variant: image.kernel(tree, (*FRAGMENTS, "debug")) for tree in pair}
 
 
 @pytest.fixture(scope="module")
 def kasan() -> Kernel:
     """The patched kernel with KASAN, where the engine is off."""
     _, patched = trees.pair(steps.source_for("7.3", None))
-    return image.kernel(patched, (*vm.FRAGMENTS, "kasan"))
+    return image.kernel(patched, (*FRAGMENTS, "kasan"))
 
 
 @pytest.fixture(scope="module")
@@ -72,8 +71,8 @@ def test_debug_kernels_bring_up_the_same_memory_maps(run: Runner, debug: dict[st
         name: run(kernel, ",".join((*BINDS, *USES, "private-hmm")))
         for name, kernel in debug.items()
     }
-    checks = [check for name, said in records.items() for check in vm.checks_of(name, said)]
-    assert vm.judge(checks) == 0
+    found = [check for name, said in records.items() for check in checks.checks_of(name, said)]
+    assert checks.judge(found) == 0
     for scenario in BINDS:
         assert len(hashes(records["base"], scenario)) == 1
         assert hashes(records["patched"], scenario) == hashes(records["base"], scenario)
@@ -112,7 +111,7 @@ def test_a_thousand_binds_leak_nothing(run: Runner, debug: dict[str, Kernel]) ->
 
 
 def test_memory_comes_and_goes_under_a_load(run: Runner, debug: dict[str, Kernel]) -> None:
-    (check,) = vm.checks_of("patched", run(debug["patched"], "kmem-again", HOTPLUGS))
+    (check,) = checks.checks_of("patched", run(debug["patched"], "kmem-again", HOTPLUGS))
     assert (check.outcome, check.said.partition(" times")[0]) == ("pass", str(HOTPLUGS))
 
 
@@ -120,9 +119,9 @@ def test_kasan_has_the_engine_off(run: Runner, kasan: Kernel, debug: dict[str, K
     records = run(kasan, ",".join(BINDS + USES))
     # No parameter to choose a mode with.
     assert {record["mode"] for record in records if "mode" in record} == {"base"}
-    checks = vm.checks_of("patched", records)
-    assert len(checks) > 4
-    assert {check.outcome for check in checks} == {"pass"}
+    found = checks.checks_of("patched", records)
+    assert len(found) > 4
+    assert {check.outcome for check in found} == {"pass"}
     base = run(debug["base"], "fsdax")
     assert len(hashes(records, "fsdax")) == len(hashes(base, "fsdax")) == 1
 

@@ -2,7 +2,6 @@
 """A machine check while a folio is copied, injected through QEMU: a part of `make check-vm`."""
 
 import json
-import os
 import re
 import socket
 import threading
@@ -11,17 +10,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from guest_records import LONG
 
 from pagemint.base.memmap import PAGE
-from pagemint.commands import vm
 from pagemint.guests.copies import FOLIO
 from pagemint.guests.guest import Guest
+from pagemint.guests.lab import FRAGMENTS
 from pagemint.kernels import image, steps, trees
 from pagemint.kernels.image import Kernel
 
-pytestmark = pytest.mark.skipif(
-    not os.environ.get("PAGEMINT_VM"), reason="two more kernels to build: run make check-vm"
-)
+pytestmark = LONG
 
 EHWPOISON = 133
 DIRECT_MAP = 0xFFFF888000000000  # where a kernel has all memory, with nokaslr and 4-level paging
@@ -144,7 +142,7 @@ class Poison:
 @pytest.fixture(scope="module")
 def kernels() -> dict[str, Kernel]:
     pair = trees.pair(steps.source_for("7.3", None))
-    return {tree.variant: image.kernel(tree, vm.FRAGMENTS) for tree in pair}
+    return {tree.variant: image.kernel(tree, FRAGMENTS) for tree in pair}
 
 
 @pytest.mark.parametrize("variant", ["base", "patched"])

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""This machine: its memory, its compiler, and what a result says of it."""
+"""This machine: its memory, its compiler, and its description in a result."""
 
 import datetime
 import os
 import platform
+from collections.abc import Collection
 from functools import cache as once
 from pathlib import Path
 from typing import Any
@@ -19,27 +20,36 @@ def memory() -> dict[str, int]:
 
 
 def about() -> dict[str, Any]:
-    """Return what a result says of the machine it was made on."""
+    """Return this machine and the date, as keyword arguments of results.rows.Machine."""
     cpu = {
         key.strip(): value.strip()
         for line in Path("/proc/cpuinfo").read_text().splitlines()
         for key, _, value in [line.partition(":")]
     }
+    flags = cpu.get("flags", "").split()
     return {
         "cpu": cpu.get("model name", "unknown"),
         "family_model_stepping": [
             int(cpu.get(key, 0)) for key in ("cpu family", "model", "stepping")
         ],
-        "virtual": "hypervisor" in cpu.get("flags", "").split(),
-        "cpus": os.cpu_count(),
+        "cpu_class": cpu_class(flags),
+        "virtual": "hypervisor" in flags,
+        "cpus": os.cpu_count() or 1,
         "memory_bytes": memory()["MemTotal"],
         "load_average": os.getloadavg()[0],
-        # Without the local part, which can name whose kernel it is.
+        # Without the local part, which can name the owner of the kernel.
         "kernel": platform.release().partition("-")[0],
         "compiler": compiler(),
         "pagemint": __version__,
-        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "date": datetime.datetime.now(datetime.UTC).replace(microsecond=0),
     }
+
+
+def cpu_class(flags: Collection[str]) -> str:
+    """Return which string instructions the kernel uses with these flags of /proc/cpuinfo."""
+    if "erms" in flags:
+        return "fsrm+erms" if "fsrm" in flags else "erms"
+    return "rep_good" if "rep_good" in flags else "none"
 
 
 @once

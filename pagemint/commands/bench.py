@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`pagemint bench`: the memory map's bring-up, before and after, natively on this machine."""
+"""`pagemint bench`: kernel code that writes memmaps or copies folios, timed on this machine."""
 
 import argparse
 import os
 import platform
-from dataclasses import asdict
-from itertools import chain
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 
 from rich.console import Console
-from rich.table import Table
 
 from pagemint.base import cache, machine, returns
 from pagemint.base.errors import Failure
@@ -17,14 +16,20 @@ from pagemint.base.progress import bar, note, step
 from pagemint.base.sizes import format_size, parse_size
 from pagemint.commands import options
 from pagemint.kernels import objects, sources, steps, trees
-from pagemint.native import folio, link, ordinary, process
-from pagemint.native.device import FIRST_PFN, WORKLOADS, Limit, NativeRow, measure
-from pagemint.report.write import after_run
+from pagemint.native import link
+from pagemint.native.link import Program
+from pagemint.native.process import Host
+from pagemint.native.rounds import Patience, measure
+from pagemint.native.workload import Asked, Workload
+from pagemint.native.workloads import known
+from pagemint.report import tables
+from pagemint.report.write import after_run, directory
 from pagemint.results import writer
+from pagemint.results.rows import Kernel, Limit, Machine, Result, Row
 
 _SMALLEST = 2 << 20  # bytes: one compound
-_NAMES = (*WORKLOADS, *ordinary.WORKLOADS, "folio")
-_LARGEST = 16 * 10**12  # bytes: what the sections of native/glue.c reach
+_LARGEST = 16 * 10**12  # bytes: the sections of native/glue/tree.c reach so far
+_PRECISE = 60.0  # seconds of rounds
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,17 +39,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--size", default="100GB", metavar="SIZE,...", help="size of the device (100GB)"
     )
     parser.add_argument(
-        "--workload",
-        default=",".join(_NAMES),
-        metavar="W,...",
-        help=f"what to time (all of {', '.join(_NAMES)})",
+        "--workload", metavar="W,...", help=f"what to time (all of {', '.join(known())})"
     )
     parser.add_argument(
         "--threads",
         metavar="N,...",
         help=f"threads that share a device's memmap (1, and up to {MOST_THREADS} as in the kernel)",
     )
-    parser.add_argument("--runs", type=int, default=10, metavar="N", help="runs of each (10)")
+    rounds = parser.add_mutually_exclusive_group()
+    rounds.add_argument(
+        "--runs", type=int, metavar="N", help="runs of each (10, and more where it is noisy)"
+    )
+    rounds.add_argument(
+        "--precise",
+        action="store_true",
+        help=f"up to {_PRECISE:.0f} s for each workload, where it is noisy, instead of 10",
+    )
+    parser.add_argument("--tables", action="store_true", help="print all figures at the end")
     parser.add_argument(
         "--json", metavar="FILE", help="write the result there; - for standard output"
     )
@@ -53,104 +64,136 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Run `pagemint bench`."""
-    names = _names(args.workload)
-    workloads = [WORKLOADS[name] for name in names if name in WORKLOADS]
-    memory = [name for name in names if name in ordinary.WORKLOADS]
+    workloads = _chosen(args.workload)
+    own = returns.of_this_machine()
     sizes = list(dict.fromkeys(_checked_size(text) for text in args.size.split(",")))
     threads = _threads(args.threads)
-    if args.runs < 1:
-        raise Failure(f"--runs {args.runs} is too few", "give 1 or more")
-    _check_machine(max(sizes) if workloads or memory else 0, "folio" in names)
+    patience = _patience(args.runs, args.precise)
+    _check_machine(workloads, [Asked(size, threads, own) for size in sizes])
     writer.check_writable(args.json)
     found = steps.source_for(args.kernel, args.ksrc)
 
     pair = trees.pair(found)
     program = link.link(pair, objects.DEBIAN)
-    console = Console(stderr=args.json == "-")
-    own = returns.of_this_machine()
-    rows: list[NativeRow] = []
+    rows: list[Row] = []
     limits: list[Limit] = []
-    brought_up: list[list[ordinary.MemoryRow]] = []
-    copies: list[folio.FolioRow] = []
-    copy_loops: list[folio.Loop] = []
-    copy_limit = None
-    huge = 0
-    with process.Host(program) as host:
-        for size in sizes if workloads or memory else []:
-            huge = _touch(host, size)
-            # What a kernel does on this machine, and what it does where returns need nothing.
-            for condition in dict.fromkeys((own, returns.PLAIN)):
-                host.patch(condition)
-                how = returns.NAMES[condition]
-                # A compound of devdax-1g may not fit.
-                fit = [one for one in workloads if one.pages(size)]
-                if fit:
-                    what = f"timing a device of {format_size(size)}, {how}"
-                    with bar(what, args.runs + 1) as done:
-                        more, found_limits = measure(
-                            host, condition, size, fit, threads, args.runs, done
-                        )
-                    rows += more
-                    limits += found_limits
-                if memory:
-                    what = f"timing ordinary memory of {format_size(size)}, {how}"
-                    with bar(what, args.runs + 1) as done:
-                        brought_up.append(
-                            ordinary.measure(host, condition, size, memory, args.runs, done)
-                        )
-    if "folio" in names:
-        with bar("timing copies of folios", folio.rounds(args.runs)) as done:
-            copies, copy_loops, copy_limit = folio.measure(program, own, args.runs, done)
+    with _Hosts(program) as hosts:
+        for workload, asked in _settings(workloads, sizes, threads, own):
+            with bar(_title(workload, asked), patience.least) as done:
+                more, bounds = measure(hosts.of(workload, asked), workload, asked, patience, done)
+            rows += more
+            limits += bounds
+        huge = hosts.huge_bytes
 
-    body = {
-        "host": {**machine.about(), "huge_bytes": huge},
-        "kernel": {
-            "version": found.version,
-            "source": pair[0].key,
-            "config": f"{objects.DEBIAN.name} ({cache.digest(sources.config_for(pair[0].line))})",
-            "series": steps.digest(found.line, code=True),
-            "returns": own,
-        },
-        "limit": {
-            "fill_bytes_per_s": max((one.bytes_per_s for one in limits), default=None),
-            "copy_bytes_per_s": copy_limit,
-            "fill_loops": [asdict(limit) for limit in limits],
-            "copy_loops": [asdict(loop) for loop in copy_loops],
-        },
-        "rows": [asdict(row) for row in (*rows, *chain(*brought_up), *copies)],
-    }
-    _print_tables(rows, limits, own, console)
-    for one in brought_up:
-        console.print(ordinary.table(one))
-    if copies:
-        console.print(folio.table(copies, copy_loops))
-    writer.write(args.json, body)
-    after_run(args, body)
+    config = cache.digest(sources.config_for(pair[0].line))
+    result = Result(
+        Machine(**machine.about(), huge_bytes=huge),
+        Kernel(
+            found.version,
+            pair[0].key,
+            f"{objects.DEBIAN.name} ({config})",
+            steps.digest(found.line, code=True),
+            own,
+        ),
+        rows,
+        limits,
+    )
+    writer.write(args.json, result)
+    after_run(args, result)
+    console = Console(stderr=args.json == "-")
+    if args.tables:
+        tables.show_all(result, console)
+    where = None if args.no_report else directory("bench", args.json)
+    tables.show_first_screen(result, console, json=args.json, report=where)
     return 0
 
 
-def _names(text: str) -> list[str]:
-    unknown = [name for name in text.split(",") if name not in _NAMES]
-    if unknown:
-        raise Failure(f"there is no workload {unknown[0]!r}", f"choose from {', '.join(_NAMES)}")
-    return list(dict.fromkeys(text.split(",")))
+class _Hosts:
+    """The hosts of a bench; workloads with the same setup share one."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._stack = ExitStack()
+        self._held: tuple[object, ...] | None = None
+        self._host: Host | None = None
+        self.huge_bytes = 0
+
+    def __enter__(self) -> "_Hosts":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stack.close()
+
+    def of(self, workload: Workload, asked: Asked) -> Iterator[Host]:
+        """Yield a host for the workload each time that it is to have another one."""
+        while True:
+            key = (workload.setup, workload.memory(asked))
+            if self._host is None or self._held != key or workload.rounds:
+                self._start(workload, asked)
+                self._held = key
+            assert self._host
+            self._host.patch(asked.returns)
+            yield self._host
+
+    def _start(self, workload: Workload, asked: Asked) -> None:
+        # Two at once could not have their memory.
+        self._stack.close()
+        self._host = self._stack.enter_context(Host(self._program))
+        size = workload.memory(asked)
+        with step(f"touching {format_size(size)} of memory"):
+            huge = workload.setup(self._host, asked)
+        if not self._held and huge < size * 0.9:
+            note("pagemint: few huge pages, unlike in a kernel; see 'pagemint doctor'")
+        self.huge_bytes = max(self.huge_bytes, huge)
 
 
-def _touch(host: process.Host, size: int) -> int:
-    """Give `host` the memory map of a device of `size` bytes; the bytes in huge pages."""
-    pages = size // PAGE
-    with step(f"touching {format_size(pages * STRUCT_PAGE)} of memory map"):
-        host.patch(returns.PLAIN)
-        huge = int(host.ask("map", FIRST_PFN, pages, -1))
-    if huge < pages * STRUCT_PAGE * 0.9:
-        note("pagemint: few huge pages, unlike in a kernel; see 'pagemint doctor'")
-    return huge
+def _settings(
+    workloads: Sequence[Workload], sizes: Iterable[int], threads: tuple[int, ...], own: str
+) -> Iterator[tuple[Workload, Asked]]:
+    """Yield what to time, in an order in which few hosts have to be started."""
+    for size in sizes:
+        # The returns of this machine's kernel, and those of a CPU that needs no mitigation.
+        for condition in dict.fromkeys((own, returns.PLAIN)):
+            asked = Asked(size, threads, condition)
+            for workload in workloads:
+                # A compound of devdax-1g may not fit.
+                if workload.sized and workload.memory(asked):
+                    yield workload, asked
+    for workload in workloads:
+        if not workload.sized:
+            yield workload, Asked(0, threads, own)
 
 
-def _threads(text: str | None) -> list[int]:
+def _title(workload: Workload, asked: Asked) -> str:
+    words = [workload.name]
+    if workload.sized:
+        words += [format_size(asked.device_bytes), returns.NAMES[asked.returns]]
+    return f"timing {', '.join(words)}"
+
+
+def _chosen(text: str | None) -> list[Workload]:
+    all_ = known()
     if text is None:
-        return sorted({1, min(MOST_THREADS, len(os.sched_getaffinity(0)))})
-    return list(dict.fromkeys(_checked_threads(one) for one in text.split(",")))
+        return list(all_.values())
+    names = text.split(",")
+    unknown = [name for name in names if name not in all_]
+    if unknown:
+        raise Failure(f"there is no workload {unknown[0]!r}", f"choose from {', '.join(all_)}")
+    return [all_[name] for name in dict.fromkeys(names)]
+
+
+def _patience(runs: int | None, precise: bool) -> Patience:
+    if runs is None:
+        return Patience(seconds=_PRECISE) if precise else Patience()
+    if runs < 1:
+        raise Failure(f"--runs {runs} is too few", "give 1 or more")
+    return Patience(least=runs, seconds=0)
+
+
+def _threads(text: str | None) -> tuple[int, ...]:
+    if text is None:
+        return tuple(sorted({1, min(MOST_THREADS, len(os.sched_getaffinity(0)))}))
+    return tuple(dict.fromkeys(_checked_threads(one) for one in text.split(",")))
 
 
 def _checked_threads(text: str) -> int:
@@ -168,55 +211,24 @@ def _checked_size(text: str) -> int:
     return size
 
 
-def _check_machine(size: int, folios: bool) -> None:
+def _check_machine(workloads: Sequence[Workload], asked: Sequence[Asked]) -> None:
     if platform.machine() != "x86_64":
         raise Failure(f"this machine is {platform.machine()}", "run this on x86-64")
-    needed = size // PAGE * STRUCT_PAGE
-    free = machine.memory()["MemAvailable"]
-    if needed > free * 0.95:
-        raise Failure(
-            f"the memory map of {format_size(size)} takes {format_size(needed)}, "
-            f"and {format_size(free)} of memory are free",
-            f"give --size {int(free * 0.9) * PAGE // STRUCT_PAGE // 10**9}GB or less",
-        )
-    if folios and free * 0.95 < folio.MEMORY:
-        raise Failure(
-            f"the copies of folios take {format_size(folio.MEMORY)}, "
-            f"and {format_size(free)} of memory are free",
-            f"leave folio out: --workload {','.join(WORKLOADS)}",
-        )
-
-
-def _print_tables(rows: list[NativeRow], limits: list[Limit], own: str, console: Console) -> None:
-    for limit in limits:
-        mine = [
-            row
-            for row in rows
-            if (row.returns, row.threads, row.device_bytes)
-            == (limit.returns, limit.threads, limit.device_bytes)
-        ]
-        here = " as this machine's kernel has them" if limit.returns == own else ""
-        shared = f", {limit.threads} threads" if limit.threads > 1 else ""
-        table = Table(
-            title=f"Memory map of a {format_size(limit.device_bytes)} device, "
-            f"{returns.NAMES[limit.returns]}{here}{shared}",
-            caption=f"fill limit: {limit.bytes_per_s / 1e9:.1f} GB/s ({limit.loop}); "
-            f"medians of {len(limit.runs_ms)} runs, ratios in pairs",
-        )
-        table.add_column("workload", no_wrap=True)
-        table.add_column("variant", no_wrap=True)
-        for name in ("ms", "min", "max", "ns/page", "speed-up", "of limit"):
-            table.add_column(name, justify="right")
-        for number, row in enumerate(mine):
-            table.add_row(
-                row.workload,
-                row.variant,
-                f"{row.median_ms:.2f}",
-                f"{min(row.runs_ms):.2f}",
-                f"{max(row.runs_ms):.2f}",
-                f"{row.ns_per_page:.2f}",
-                f"{row.speedup:.2f}x",
-                f"{row.limit_ratio:.2f}",
-                end_section=number + 1 == len(mine) or mine[number + 1].variant == "base",
-            )
-        console.print(table)
+    free = int(machine.memory()["MemAvailable"] * 0.95)
+    for one in asked:
+        for workload in workloads:
+            needed = workload.memory(one)
+            if needed > free and workload.sized:
+                most = free * PAGE // STRUCT_PAGE // 10**9
+                raise Failure(
+                    f"the memmap of {format_size(one.device_bytes)} takes {format_size(needed)}, "
+                    f"and {format_size(free)} of memory are free",
+                    f"give --size {most}GB or less",
+                )
+            if needed > free:
+                others = ",".join(each.name for each in known().values() if each.sized)
+                raise Failure(
+                    f"{workload.name} takes {format_size(needed)} of memory, "
+                    f"and {format_size(free)} are free",
+                    f"leave it out: --workload {others}",
+                )

@@ -2,46 +2,29 @@
 """`pagemint host`: times binds on the running machine, with and without the module."""
 
 import argparse
-import json
 import os
 import platform
-import sys
 import tempfile
-from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
-from pagemint.base import cache, files, machine
+from pagemint.base import cache, machine
 from pagemint.base.errors import Failure
 from pagemint.base.progress import note, step
-from pagemint.base.run import run
 from pagemint.base.sizes import format_size, parse_size
 from pagemint.commands import options
-from pagemint.guests import binds
-from pagemint.guests.guest import Record, read_records, scenarios_command
+from pagemint.guests import binds, inventory, room, scenarios
+from pagemint.guests.inventory import Device
 from pagemint.kernels import stock
 from pagemint.kernels.image import Kernel
+from pagemint.report import tables
 from pagemint.report.write import after_run
-from pagemint.results import writer
-
-ROOT = Path("/")
-"""Where sys, proc and dev are."""
+from pagemint.results import rows, writer
 
 _MODULES = ("pagemint", "pagemint_guest")
-_SECTION = 1 << 27  # bytes: what private memory is a multiple of
 _NEEDED = ("Module.symvers", ".config", "Makefile")  # of headers
-
-
-@dataclass(frozen=True)
-class Device:
-    """A device of this machine, as guest/inventory.py has it."""
-
-    name: str
-    kind: str
-    size: int
-    in_use: str
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -71,8 +54,8 @@ def main(args: argparse.Namespace) -> int:
         raise Failure(f"--rebinds {args.rebinds} is too few", "give 2 or more")
     if args.device and args.size:
         raise Failure("--size is for private memory", "leave out --size, or --device")
-    devices = _devices()
-    chosen = _chosen(devices, args.device) if args.device else None
+    devices = inventory.devices()
+    chosen = inventory.choose(devices, args.device) if args.device else None
     if chosen and not args.yes:
         raise Failure(
             f"{chosen.name} would be taken from its driver {3 * args.rebinds} times",
@@ -81,74 +64,50 @@ def main(args: argparse.Namespace) -> int:
     if not args.yes:
         _print_devices(devices)
         return 0
-    workload, scenario = (chosen.kind, "existing") if chosen else ("private", "private")
     size = chosen.size if chosen else _private_size(args.size or "16GB")
 
     _check_root()
     writer.check_writable(args.json)
     headers = Path(args.headers or f"/lib/modules/{platform.release()}/build")
     kernel = _kernel(headers)
+    what = f"timing {args.device or f'{format_size(size)} of private memory'}"
+    scenario = "existing" if chosen else "private"
     with tempfile.TemporaryDirectory(prefix="pagemint-host-") as directory:
         records = Path(directory) / "records"
-        command = scenarios_command(kernel, scenario, args.rebinds, size, records)
+        command = scenarios.command(kernel, scenario, args.rebinds, size, records)
         command += ["--host", *(["--device", args.device] if args.device else [])]
-        what = f"timing {args.device or f'{format_size(size)} of private memory'}"
         with step(what):
-            said = _run(command, what, records)
-    # What compares it with the same in a guest is its kind, not its name.
+            said = scenarios.run_here(command, what, records)
+    # Named by its kind, like the scenario that does the same in a guest.
+    workload = chosen.kind if chosen else "private"
     said = [{**record, "scenario": workload} for record in said if "mode" in record]
-    rows = binds.rows_of(workload, {kernel.variant: said}, size)
+    found = binds.rows_of(workload, {kernel.variant: said}, size)
 
     about = machine.about()
-    emulated = "TCG" in about["cpu"]
-    where = f"of {args.device}" if args.device else "of private memory"
-    binds.print_tables(rows, where, emulated, Console(stderr=args.json == "-"))
-    body = {
-        "host": {**about, "times_comparable": not emulated},
-        "kernel": {
-            "version": about["kernel"],
-            "source": cache.digest(headers / "Module.symvers"),
-            "config": cache.digest(headers / ".config"),
-        },
-        "limit": {"fill_bytes_per_s": None, "copy_bytes_per_s": None},
-        "rows": [asdict(row) for row in rows],
-    }
-    writer.write(args.json, body)
-    after_run(args, body)
-    return max(binds.same_hashes(rows), binds.judge_counts(said))
-
-
-def _devices() -> list[Device]:
-    argv: list[str | Path] = [sys.executable, files.GUEST / "inventory.py", "--root", ROOT]
-    lines = run(argv, what="looking for devices").splitlines()
-    return [Device(**json.loads(line)) for line in lines]
-
-
-def _chosen(devices: list[Device], name: str) -> Device:
-    """Return the device of that name.
-
-    Raises:
-        Failure: there is none, or it is in use.
-    """
-    free = [device.name for device in devices if not device.in_use]
-    other = f"choose from {', '.join(free)}" if free else "leave --device out for private memory"
-    for device in devices:
-        if device.name == name:
-            if device.in_use:
-                raise Failure(f"{name} is {device.in_use}", f"end that, or {other}")
-            return device
-    raise Failure(f"{name} is no fsdax or devdax device that is bound to its driver", other)
+    result = rows.Result(
+        rows.Machine(**about, times_comparable="TCG" not in about["cpu"]),
+        rows.Kernel(
+            about["kernel"],
+            cache.digest(headers / "Module.symvers"),
+            cache.digest(headers / ".config"),
+        ),
+        found,
+    )
+    tables.show_all(result, Console(stderr=args.json == "-"))
+    writer.write(args.json, result)
+    after_run(args, result)
+    return max(binds.same_hashes(found), binds.judge_counts(said))
 
 
 def _private_size(text: str) -> int:
     """Return the bytes of private memory, of whole sections."""
-    size = parse_size(text) // _SECTION * _SECTION
+    size = parse_size(text) // room.SECTION * room.SECTION
     if not size:
-        raise Failure(f"{text} of private memory are too little", "give at least 128MiB")
+        raise Failure(f"{text} of private memory is too little", "give at least 128MiB")
     free = machine.memory()["MemAvailable"]
     if size // 64 > free // 2:
         raise Failure(
-            f"the memory map of {text} takes {format_size(size // 64)}, "
+            f"the memmap of {text} takes {format_size(size // 64)}, "
             f"and {format_size(free)} of memory are free",
             f"give --size {free * 32 // 10**9}GB or less",
         )
@@ -159,7 +118,7 @@ def _check_root() -> None:
     if os.geteuid():
         raise Failure("only root can load the modules", "run it as root")
     for name in _MODULES:
-        if (ROOT / "sys/module" / name).exists():
+        if (inventory.ROOT / "sys/module" / name).exists():
             raise Failure(f"the module {name} is loaded already", f"unload it first: rmmod {name}")
 
 
@@ -177,26 +136,6 @@ def _kernel(headers: Path) -> Kernel:
         )
     bench, filler = stock.modules(headers, f"Linux {release}")
     return Kernel("stock", headers, bench, filler)
-
-
-def _run(command: list[str | Path], what: str, records: Path) -> list[Record]:
-    """Run guest/scenarios.py to its end and return its records.
-
-    Raises:
-        Failure: it found an error, or came to none.
-    """
-    ended = None
-    try:
-        run(command, what=what)
-    except Failure as failure:
-        ended = failure
-    said = read_records(records)
-    errors = [record["error"] for record in said if "error" in record]
-    if errors:
-        raise Failure(f"{what} failed: {errors[0]}", "see dmesg for what the kernel says of it")
-    if ended:
-        raise ended
-    return said
 
 
 def _print_devices(devices: list[Device]) -> None:

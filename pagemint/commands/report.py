@@ -12,7 +12,9 @@ _MOST = 8  # results on one page
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `pagemint report`."""
-    parser.add_argument("results", nargs="+", metavar="RESULT.json", help="what --json wrote")
+    parser.add_argument(
+        "results", nargs="+", metavar="RESULT.json", help="a file that --json wrote"
+    )
     parser.add_argument(
         "-o", "--output", required=True, metavar="DIR", help="where to write index.html and plots"
     )

@@ -1,16 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Boots: a kernel that initialises memory late is left with the same memory in every mode."""
+"""Boots: a kernel that defers struct page init ends with the same memory in every mode."""
 
 from dataclasses import replace
 
 from pagemint.base.memmap import MODES
 from pagemint.base.progress import step
-from pagemint.guests.guest import Guest, Record
+from pagemint.guests.guest import Guest
+from pagemint.guests.scenarios import Record
 from pagemint.kernels.image import Kernel
+from pagemint.results.rows import Check
+
+SCENARIO = "boot"
+"""Its name in guest/scenarios.py."""
 
 
-def boots(guest: Guest, kernel: Kernel) -> dict[str, Record]:
-    """Boot a kernel once in each of its modes, and return what each boot made of the memory.
+def check(guest: Guest, kernel: Kernel) -> Check:
+    """Boot a kernel once in each of its modes, and compare the memory that each boot left.
 
     Raises:
         Failure: a guest fails.
@@ -19,21 +24,29 @@ def boots(guest: Guest, kernel: Kernel) -> dict[str, Record]:
     for mode in MODES if kernel.variant == "patched" else ("base",):
         append = "" if mode == "base" else f"memmap_init={mode}"
         with step(f"boot: booting the {kernel.variant} kernel ({mode}, {guest.accel})"):
-            (found[mode],), _ = replace(guest, append=append).run(kernel, "boot", 2, guest.device)
-    return found
+            booted = replace(guest, append=append)
+            (found[mode],), _ = booted.run(kernel, SCENARIO, 2, guest.device)
+    return judge(kernel.variant, found)
 
 
-def judge(found: dict[str, Record]) -> tuple[str, str]:
-    """Return pass or fail for the boots of a kernel, and what there is to say."""
+def judge(tree: str, found: dict[str, Record]) -> Check:
+    """Return the check of a tree, from the record of each mode that was booted."""
+    problem = _problem(found)
+    if problem:
+        return Check(SCENARIO, tree, "memory", "fail", problem, must_pass=True)
+    first = next(iter(found.values()))
+    memory, nodes = first["mem_total_kib"], first["deferred_nodes"]
+    alike = f"{memory} KiB, {nodes} nodes with deferred init, {', '.join(found)} alike"
+    return Check(SCENARIO, tree, "memory", "pass", alike, must_pass=True)
+
+
+def _problem(found: dict[str, Record]) -> str:
+    """Return how the boots differ, or "" if they do not."""
     first = next(iter(found))
     for mode, record in found.items():
         if not record["deferred_nodes"]:
-            return "fail", f"{mode}: no memory was left for later"
-        for what in ("mem_total_kib", "zones"):
-            if record[what] != found[first][what]:
-                return (
-                    "fail",
-                    f"{what}: {record[what]} ({mode}), not {found[first][what]} ({first})",
-                )
-    memory, nodes = (found[first][what] for what in ("mem_total_kib", "deferred_nodes"))
-    return "pass", f"{memory} KiB, on {nodes} nodes initialised late, {', '.join(found)} alike"
+            return f"{mode}: no memory was deferred"
+        for fact in ("mem_total_kib", "zones"):
+            if record[fact] != found[first][fact]:
+                return f"{fact}: {record[fact]} ({mode}), not {found[first][fact]} ({first})"
+    return ""

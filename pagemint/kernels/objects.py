@@ -43,21 +43,22 @@ NO_MASK = Config(
 """Tails point to their head instead of holding a mask, and page_ref_set can be traced."""
 
 
-def build(tree: Tree, config: Config, given: Path | None = None) -> Path:
-    """Return a build directory of `tree` with its objects in it, made if it is not in the cache.
+def build(tree: Tree, config: Config, wanted: Iterable[str], given: Path | None = None) -> Path:
+    """Return a build directory of `tree` with objects in it, made if it is not in the cache.
 
     Args:
         tree: what to build.
         config: which configuration.
+        wanted: objects such as mm/mm_init.o; those whose source the tree lacks are left out.
         given: a file to take instead of Debian's configuration for the line.
 
     Raises:
         Failure: the build fails, or the configuration loses an option.
     """
     base = given or config_for(tree.line)
-    key = cache.digest(tree.key, str(tree.path), *tree.objects, base, *config.options, compiler())
+    key = cache.digest(tree.key, str(tree.path), base, *config.options, compiler())
 
-    def fill(work: Path) -> None:
+    def configure(work: Path) -> None:
         cache.need_space(work, _BUILD_ROOM, "a kernel build")
         options = "".join(f"{option}\n" for option in config.options)
         (work / ".config").write_text(base.read_text() + options)
@@ -65,15 +66,33 @@ def build(tree: Tree, config: Config, given: Path | None = None) -> Path:
             make(tree, work, "olddefconfig")
             check_config(work / ".config", config.name, config.options)
             make(tree, work, "prepare")
-        with step(f"compiling {len(tree.objects)} objects of the {tree.variant} tree"):
+
+    built = cache.entry("builds", key, configure, in_place=True)
+    there = [one for one in sorted(set(wanted)) if _has_source(tree, one)]
+    if all(_stamp(built, one).exists() for one in there):
+        return built
+    with cache.locked(built, f"objects of the {tree.variant} tree"):
+        missing = [one for one in there if not _stamp(built, one).exists()]
+        with step(f"compiling {len(missing)} objects of the {tree.variant} tree"):
             # One after the other: kbuild reaches arch/x86/lib by two ways, which would race.
-            for one in tree.objects:
-                make(tree, work, one, jobs=1)
+            for one in missing:
+                make(tree, built, one, jobs=1)
+                _stamp(built, one).touch()
+    return built
 
-    return cache.entry("builds", key, fill, in_place=True)
+
+def _stamp(built: Path, wanted: str) -> Path:
+    """Return the file that tells that an object is whole."""
+    return built / f"{wanted}.complete"
 
 
-def compile_glue(tree: Tree, built: Path, sources: list[Path], scratch: Path) -> list[Path]:
+def _has_source(tree: Tree, wanted: str) -> bool:
+    return any((tree.path / wanted).with_suffix(suffix).exists() for suffix in (".c", ".S"))
+
+
+def compile_glue(
+    tree: Tree, built: Path, sources: Iterable[Path], scratch: Path, flags: str = ""
+) -> list[Path]:
     """Compile C files as kernel code of `tree`, with the flags that its modules have.
 
     Args:
@@ -81,17 +100,17 @@ def compile_glue(tree: Tree, built: Path, sources: list[Path], scratch: Path) ->
         built: its build directory.
         sources: the C files, and the headers that they include.
         scratch: an empty directory to do it in.
+        flags: more flags of the compiler.
 
     Returns:
         an object for each C file.
     """
-    for one in sources:
-        shutil.copyfile(one, scratch / one.name)
-    names = [one.with_suffix(".o").name for one in sources if one.suffix == ".c"]
-    (scratch / "Kbuild").write_text(f"obj-m := {' '.join(names)}\n")
-    for name in names:
-        make(tree, built, f"M={scratch}", name, jobs=1)
-    return [scratch / name for name in names]
+    copies = [Path(shutil.copyfile(one, scratch / one.name)) for one in sources]
+    made = [one.with_suffix(".o") for one in copies if one.suffix == ".c"]
+    names = " ".join(one.name for one in made)
+    (scratch / "Kbuild").write_text(f"obj-m := {names}\nccflags-y := {flags}\n")
+    make(tree, built, f"M={scratch}", *(one.name for one in made))
+    return made
 
 
 def make(tree: Tree, build_dir: Path, *targets: str, jobs: int | None = None) -> None:

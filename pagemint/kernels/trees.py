@@ -13,25 +13,6 @@ from pagemint.kernels import steps
 from pagemint.kernels.sources import Source
 
 _TREE_ROOM = 2_000_000_000  # bytes: a kernel tree
-_OBJECTS = (  # of either tree
-    "mm/mm_init.o",
-    "mm/page_alloc.o",
-    "mm/memory_hotplug.o",
-    "lib/list_debug.o",
-    "mm/util.o",
-    "mm/memory.o",
-    "arch/x86/lib/copy_mc.o",
-    "arch/x86/lib/copy_mc_64.o",
-    "arch/x86/lib/copy_page_64.o",
-    "arch/x86/lib/memcpy_64.o",
-    "arch/x86/lib/retpoline.o",
-)
-_PATCHED_OBJECTS = (  # of the patched tree, besides
-    "mm/memmap_template.o",
-    "mm/memmap_threads.o",
-    "kernel/padata.o",
-    "arch/x86/lib/usercopy_64.o",
-)
 
 
 @dataclass(frozen=True)
@@ -68,7 +49,6 @@ class Tree:
         path: the directory, which stays as it is.
         key: names its contents.
         line: the kernel line whose edits and configuration it takes.
-        objects: what is built from it.
         arch: what it is built for.
     """
 
@@ -76,7 +56,6 @@ class Tree:
     path: Path
     key: str
     line: str
-    objects: tuple[str, ...]
     arch: Arch = X86
 
 
@@ -92,7 +71,7 @@ def pair(found: Source) -> tuple[Tree, Tree]:
         key = f"own-{_listing(found.tree)}"
         path = cache.entry("trees", key, lambda work: _copy_own(found, work)) / "linux"
     line = steps.nearest_line(found.line)
-    base = Tree("base", path, key, line, _OBJECTS)
+    base = Tree("base", path, key, line)
 
     def make(work: Path) -> None:
         cache.need_space(work, _TREE_ROOM, "a patched kernel tree")
@@ -102,9 +81,8 @@ def pair(found: Source) -> tuple[Tree, Tree]:
             steps.patch(work / "linux", line)
 
     patched_key = cache.digest(key, steps.digest(found.line))
-    objects = (*_OBJECTS, *_PATCHED_OBJECTS)
     patched = cache.entry("trees", patched_key, make) / "linux"
-    return base, Tree("patched", patched, patched_key, line, objects)
+    return base, Tree("patched", patched, patched_key, line)
 
 
 def _listing(tree: Path) -> str:

@@ -2,28 +2,14 @@
 """A running native host: takes commands on a pipe and answers each with a line."""
 
 import subprocess
-from dataclasses import dataclass
-from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from pagemint.base.errors import Failure
+from pagemint.native.link import Program
 
 THIS_CPU = "this"
 """The class of CPU that this machine's own is."""
-
-
-@dataclass(frozen=True)
-class Program:
-    """A linked host.
-
-    Attributes:
-        path: the program.
-        sites: the file that names the return sites to patch.
-    """
-
-    path: Path
-    sites: Path
 
 
 class Host:
@@ -36,7 +22,7 @@ class Host:
     def __init__(self, program: Program, memory: int = -1) -> None:
         """Start `program`, which inherits the file descriptor `memory`, if it is not -1."""
         self._child: subprocess.Popen[str] = subprocess.Popen(
-            [program.path, program.sites],
+            [program.path, program.traps, program.sites],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -57,37 +43,31 @@ class Host:
             self._child.kill()
         self._child.communicate()
 
-    def patch(
-        self,
-        returns: str,
-        cpu_class: str = THIS_CPU,
-        *,
-        events: bool = False,
-        fragile: bool = False,
-    ) -> None:
+    def patch(self, returns: str, cpu_class: str = THIS_CPU, **more: int) -> None:
         """Patch the kernel code as boot would, in place of what it was patched to before.
 
         Args:
             returns: what returns become: plain, safe or untrained.
             cpu_class: the CPU that is booted on, as far as copies differ by it.
-            events: have the page_ref_set event active.
-            fragile: have copies that survive machine checks made by copy_mc_fragile().
+            more: further arguments of the command, such as events=1 or fragile=1.
         """
-        self.ask("patch", returns, cpu_class, int(events), int(fragile))
+        self.ask("patch", returns=returns, **{"class": cpu_class}, **more)
 
-    def ask(self, *words: object) -> str:
-        """Send a command (native/host.c lists them) and return the answer.
+    def ask(self, command: str, **arguments: object) -> dict[str, str]:
+        """Send a command and return its answer by name; see NATIVE_COMMAND in native/.
+
+        A name that comes several times in the answer has its values separated by commas.
 
         Raises:
             Failure: the answer is an error, or the program is gone.
         """
-        command = " ".join(str(word) for word in words)
+        words = " ".join([command, *(f"{name}={value}" for name, value in arguments.items())])
         assert self._child.stdin and self._child.stdout
         try:
-            self._child.stdin.write(command + "\n")
+            self._child.stdin.write(words + "\n")
             self._child.stdin.flush()
         except BrokenPipeError:
-            pass  # what it said last says why
+            pass  # its last line says why
         line: str = self._child.stdout.readline()
         answer = line.strip()
         if not line or answer.startswith("error"):
@@ -95,7 +75,11 @@ class Host:
             status = None if line else self._child.wait()
             why = answer.removeprefix("error").strip() or f"it ended with status {status}"
             raise Failure(
-                f"the native host failed at '{command}': {why}",
+                f"the native host failed at '{words}': {why}",
                 "free memory if it ran out of it; otherwise report this line",
             )
-        return answer
+        found: dict[str, str] = {}
+        for word in answer.split():
+            name, value = word.split("=", 1)
+            found[name] = f"{found[name]},{value}" if name in found else value
+        return found

@@ -11,9 +11,8 @@ import math
 import statistics
 import textwrap
 import warnings
-import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import matplotlib as mpl
@@ -25,6 +24,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
 
 from pagemint.base.sizes import format_size
+from pagemint.report import svg_text
 from pagemint.results.estimates import Estimate
 
 _INK, _FAINT, _GRID, _PAPER = "#1f2328", "#626a73", "#e2e5e9", "#ffffff"
@@ -133,9 +133,6 @@ _BAR = 0.165  # inches a bar
 _GAP = 0.7  # bars between two groups
 _LONGEST = 34  # characters of a name in a legend
 _LINE, _LINES = 18, 4  # characters of a line, and lines, of the name of a group
-_FONTS = "system-ui, 'Segoe UI', 'Helvetica Neue', Arial, 'DejaVu Sans', sans-serif"
-_SVG = "http://www.w3.org/2000/svg"
-_XLINK = "http://www.w3.org/1999/xlink"
 
 
 @dataclass(frozen=True)
@@ -147,12 +144,14 @@ class Group:
         values: of each series that has one.
         limit: where its limit is, if that is known.
         noise: the ratio by which the same code differs from itself, 1 where that is not known.
+        fastest: the ratio of the fastest runs of each series; only `ratios` draws it.
     """
 
     name: str
     values: dict[str, Estimate]
     limit: float | None = None
     noise: float = 1.0
+    fastest: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -242,7 +241,10 @@ def bars(frame: Frame, groups: Sequence[Group], limit: str, digits: int = 1) -> 
 
 
 def ratios(frame: Frame, groups: Sequence[Group]) -> Plot:
-    """Draw ratios as points with their intervals, in groups, against the line at 1."""
+    """Draw ratios as points with their intervals, in groups, against the line at 1.
+
+    A stroke beside each point shows the ratio of the fastest runs.
+    """
 
     def draw(axes: Axes, series: dict[str, Look]) -> None:
         for top, bottom, group in _spans(groups):
@@ -261,13 +263,16 @@ def ratios(frame: Frame, groups: Sequence[Group]) -> Plot:
                 **_POINTS,
                 label=name,
             )
-            for y, each in zip(at, values, strict=True):
-                _beside(axes, each.high, y, f"{each.value:.2f}x")
+            fastest = [group.fastest[name] for group in groups if name in group.values]
+            axes.plot(fastest, at, "|", ms=9, mew=1.4, color=_INK, label="fastest runs")
+            for y, each, other in zip(at, values, fastest, strict=True):
+                _beside(axes, max(each.high, other), y, f"{each.value:.2f}x, {other:.2f}x")
         all_values = [each for group in groups for each in group.values.values()]
-        low = min(1, *(each.low for each in all_values))
-        high = max(1, *(each.high for each in all_values))
+        all_fastest = [each for group in groups for each in group.fastest.values()]
+        low = min(1, *all_fastest, *(each.low for each in all_values))
+        high = max(1, *all_fastest, *(each.high for each in all_values))
         wide = max(high - low, 0.1)
-        axes.set_xlim(low - 0.06 * wide, high + 0.18 * wide)
+        axes.set_xlim(low - 0.06 * wide, high + 0.36 * wide)
         axes.grid(axis="y", visible=False)
 
     return _grouped(frame, groups, draw)
@@ -445,7 +450,7 @@ def _finished(frame: Frame, figure: Figure, axes: Axes) -> Plot:
     finally:
         quiet.setLevel(level)
     alt = f"{frame.title}, {frame.about}: {frame.axis} of {', '.join(order)}"
-    text = _tidied(svg.getvalue(), frame.name, alt)
+    text = svg_text.tidied(svg.getvalue(), frame.name, alt)
     return Plot(frame.name, frame.title, alt, text, png.getvalue(), max(1, len(order)), frame.note)
 
 
@@ -499,45 +504,3 @@ def _folded(text: str) -> str:
     """Return the name of a group on lines that leave room for the plot."""
     folded = [part for line in text.split("\n") for part in textwrap.wrap(line, _LINE)]
     return "\n".join(folded if len(folded) <= _LINES else [*folded[: _LINES - 1], "…"])
-
-
-def _tidied(svg: str, name: str, alt: str) -> str:
-    """Return matplotlib's SVG fit to stand in a page beside others.
-
-    Names of elements are made unique to the plot, and styles become attributes, which a style
-    sheet can override.
-    """
-    ET.register_namespace("", _SVG)
-    ET.register_namespace("xlink", _XLINK)
-    root = ET.fromstring(svg)
-    for parent in list(root.iter()):
-        for child in list(parent):
-            if child.tag in (f"{{{_SVG}}}metadata", f"{{{_SVG}}}style"):
-                parent.remove(child)
-    for element in root.iter():
-        _plain_attributes(element, name)
-    root.attrib |= {
-        "role": "img",
-        "aria-label": alt,
-        "stroke-linejoin": "round",
-        "font-family": _FONTS,
-    }
-    return ET.tostring(root, encoding="unicode")
-
-
-def _plain_attributes(element: ET.Element, name: str) -> None:
-    style = element.attrib.pop("style", "")
-    for declaration in style.split(";"):
-        key, _, value = (part.strip() for part in declaration.partition(":"))
-        if key and key != "font-family":  # the reader's own fonts, which are narrower
-            element.set(key, value)
-    mark = element.attrib.pop("id", None)
-    if mark in ("title", "unit", "legend"):
-        element.set("class", mark)
-    elif mark and element.tag.rpartition("}")[2] in ("clipPath", "pattern", "path", "g", "symbol"):
-        element.set("id", f"{name}-{mark}")
-    for key, value in element.attrib.items():
-        if value.startswith("url(#"):
-            element.set(key, f"url(#{name}-{value.removeprefix('url(#')}")
-        elif key == f"{{{_XLINK}}}href":
-            element.set(key, f"#{name}-{value.removeprefix('#')}")

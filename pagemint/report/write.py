@@ -1,59 +1,54 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Writes the report: the page of any results, and the one that ends a run.
-
-What draws is imported only when it is time to: never before something is measured.
-"""
+"""Writes the report: the page of any results, and the one that ends a run."""
 
 import argparse
-import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from pagemint.base.errors import Failure
 from pagemint.base.progress import note, step
-from pagemint.results import reader
-from pagemint.results.rows import SCHEMA
-
-if TYPE_CHECKING:
-    from pagemint.results.reader import Result
+from pagemint.results.rows import Result
 
 
-def after_run(args: argparse.Namespace, body: dict[str, Any]) -> None:
+def after_run(args: argparse.Namespace, result: Result) -> Path | None:
     """Write the report of a run that was just made, unless --no-report was given.
 
     Args:
         args: of the command, with `command`, `json` and `no_report`.
-        body: the result as it was given to writer.write().
+        result: of the run.
+
+    Returns:
+        the directory of the report, or None if it was left out.
     """
     if args.no_report:
-        return
+        return None
+    target = directory(args.command, args.json)
+    write([result], target)
+    return target
 
-    text = json.dumps({"schema": SCHEMA, **body}).encode()
-    write([reader.parse(text, "this result")], directory(args.command, args.json))
 
+def directory(command: str, json: str | None) -> Path:
+    """Return the directory of a run's report: beside its --json file, out/vm.json: out/vm-report.
 
-def directory(command: str, file: str | None) -> Path:
-    """Return where the report of a run goes: beside its --json file, out/vm.json: out/vm-report.
-
-    Without one it is $XDG_STATE_HOME/pagemint/<command>-report, else in ~/.local/state: what is
-    kept, but not for long.
+    Without a file it is $XDG_STATE_HOME/pagemint/<command>-report, else in ~/.local/state, where
+    the next run overwrites it.
     """
-    if file and file != "-":
-        return Path(file).with_name(f"{Path(file).stem}-report")
+    if json and json != "-":
+        return Path(json).with_name(f"{Path(json).stem}-report")
     base = os.environ.get("XDG_STATE_HOME", "")
     state = Path(base) if base.startswith("/") else Path.home() / ".local/state"
     return state / "pagemint" / f"{command}-report"
 
 
-def write(results: "Sequence[Result]", target: Path) -> None:
+def write(results: Sequence[Result], target: Path) -> None:
     """Write the page of some results and its plots to a directory.
 
     Raises:
         Failure: it cannot be written.
     """
     with step("drawing the report"):
+        # Imported late: matplotlib and Jinja2 must not be loaded before a measurement.
         from pagemint.report import page
 
         text, plots = page.make(results)

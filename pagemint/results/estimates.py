@@ -1,26 +1,34 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What can be said of timed runs: medians, their bootstrap intervals, and a verdict.
+"""Medians, ratios, their intervals and verdicts: every ratio of the lab is computed here.
 
-The percentile bootstrap of a median is a few lines of numpy, which plotting needs anyway. scipy's
-would bring 100 MB and a second of import, for variants that a median has no use for.
+The percentile bootstrap of a median is a few lines of numpy, which plotting needs anyway. scipy
+would add 100 MB and a second of import time.
 """
 
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
+from pagemint.base.memmap import PAGE, STRUCT_PAGE
+from pagemint.results.rows import Limit, Row
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 FEWEST = 6
-"""Runs below which no 95% interval is given: all 5 of 5 hold the true median between them 15
-times in 16."""
+"""Runs below which there is no 95% interval: five runs all lie on one side of the true median
+once in 16 times."""
+
+NOISY = 1.05
+"""Factor between the two ratios of a gain above which the machine is called noisy."""
 
 _RESAMPLES = 4000
-_SEED = 73  # so that a report of the same result is the same
+_SEED = 73  # fixed, so that the same result gives the same report
 _BLOCK = 1 << 20  # samples drawn at once
 _PERCENTILES = (2.5, 97.5)
-
-_Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -29,9 +37,9 @@ class Estimate:
 
     Attributes:
         value: the median.
-        low: lower end of the interval, `value` if there are too few runs for one.
-        high: its upper end, likewise.
-        count: the runs, or pairs of runs; of two series, the shorter one's.
+        low: lower end of the interval; `value` if there are too few runs for one.
+        high: upper end, likewise.
+        count: the runs, or pairs of runs; the shorter count if two series are not pairs.
         paired: whether it is a median of ratios within rounds.
     """
 
@@ -43,7 +51,7 @@ class Estimate:
 
     @property
     def known(self) -> bool:
-        """Whether there are runs enough for an interval."""
+        """Whether there are enough runs for an interval."""
         return self.count >= FEWEST
 
     def inverse(self) -> "Estimate":
@@ -56,72 +64,151 @@ class Estimate:
         return Estimate(value, low, high, self.count, self.paired)
 
 
+@dataclass(frozen=True)
+class Gain:
+    """How many times as fast one series of runs is as another.
+
+    Attributes:
+        paired: the median of the ratios within rounds; for runs that are not pairs, the ratio of
+            the medians.
+        fastest: the ratio of the fastest runs, which a quiet machine would give.
+    """
+
+    paired: Estimate
+    fastest: float
+
+    @property
+    def headline(self) -> float:
+        """The smaller of the two ratios, which is the one to quote."""
+        return min(self.paired.value, self.fastest)
+
+    @property
+    def noisy(self) -> bool:
+        """Whether the two ratios differ by more than 5%."""
+        return self.disagreement > NOISY
+
+    @property
+    def disagreement(self) -> float:
+        """The larger of the two ratios over the smaller one."""
+        return max(self.paired.value, self.fastest) / self.headline
+
+
 def median(runs: Sequence[float], *, paired: bool = False) -> Estimate:
-    """Return the median of runs, or of what was computed from pairs of them."""
-    taken = np.asarray(runs, dtype=np.float64)
-    middle = float(np.median(taken))
-    if len(taken) < FEWEST:
-        return Estimate(middle, middle, middle, len(taken), paired)
-    low, high = np.percentile(_medians(taken, np.random.default_rng(_SEED)), _PERCENTILES)
-    return Estimate(middle, float(low), float(high), len(taken), paired)
+    """Return the median of runs, or of ratios computed from pairs of runs."""
+    middle = statistics.median(runs)
+    if len(runs) < FEWEST:
+        return Estimate(middle, middle, middle, len(runs), paired)
+    low, high = _interval(tuple(runs), ())
+    return Estimate(middle, low, high, len(runs), paired)
 
 
-def ratio(over: Sequence[float], under: Sequence[float], *, paired: bool) -> Estimate:
-    """Return how often the median of `under` goes into that of `over`.
+def gain(base_ms: Sequence[float], ms: Sequence[float], *, paired: bool) -> Gain:
+    """Return how many times as fast as `base_ms` the runs `ms` are.
 
     Args:
-        over: the runs of one variant.
-        under: those of the other.
-        paired: whether member i of both was timed in the same round. If so this is the median
-            of the ratios within the rounds, and whole rounds are resampled; if not, it is the
-            ratio of the medians, and each series is resampled by itself.
+        base_ms: the runs to compare with.
+        ms: the other runs.
+        paired: whether run i of both was timed in the same round. The ratios are then taken
+            within the rounds, and whole rounds are resampled. Otherwise each series is resampled
+            by itself.
     """
-    if paired and len(over) == len(under):
-        return median([a / b for a, b in zip(over, under, strict=True)], paired=True)
-    a, b = np.asarray(over, dtype=np.float64), np.asarray(under, dtype=np.float64)
-    value = float(np.median(a) / np.median(b))
-    count = min(len(a), len(b))
+    fastest = min(base_ms) / min(ms)
+    if paired and len(base_ms) == len(ms):
+        ratios = [base / mine for base, mine in zip(base_ms, ms, strict=True)]
+        return Gain(median(ratios, paired=True), fastest)
+    value = statistics.median(base_ms) / statistics.median(ms)
+    count = min(len(base_ms), len(ms))
     if count < FEWEST:
-        return Estimate(value, value, value, count)
-    draw = np.random.default_rng(_SEED)
-    low, high = np.percentile(_medians(a, draw) / _medians(b, draw), _PERCENTILES)
-    return Estimate(value, float(low), float(high), count)
+        return Gain(Estimate(value, value, value, count), fastest)
+    low, high = _interval(tuple(base_ms), tuple(ms))
+    return Gain(Estimate(value, low, high, count), fastest)
+
+
+def limit_ms(limit: Limit, pages: int) -> float:
+    """Return the milliseconds that `pages` take at the limit."""
+    return statistics.median(limit.runs_ms) * pages / limit.pages
+
+
+def share_of_limit(limit: Limit, row: Row) -> float:
+    """Return the time at the limit over the time of the row: 1 is the limit itself."""
+    return limit_ms(limit, row.case.pages) / statistics.median(row.runs_ms)
+
+
+def limit_bytes_per_s(limit: Limit) -> float:
+    """Return the bytes of memmap, or of copied pages, per second at the limit."""
+    size = STRUCT_PAGE if limit.kind == "fill" else PAGE
+    return bytes_per_s(statistics.median(limit.runs_ms), size * limit.pages)
+
+
+def bytes_per_s(ms: float, size: int) -> float:
+    """Return the bytes a second when `size` bytes take `ms` milliseconds."""
+    return size / ms * 1e3
+
+
+def apart(value: float) -> float:
+    """Return a ratio or its inverse, whichever is 1 or more."""
+    return max(value, 1 / value)
 
 
 def spread(runs: Sequence[float]) -> float:
-    """Return the share of the median that lies between the slowest run and the fastest."""
-    return (max(runs) - min(runs)) / float(np.median(runs))
+    """Return the difference between the slowest and the fastest run as a share of the median."""
+    return (max(runs) - min(runs)) / statistics.median(runs)
 
 
-def judge(speedup: Estimate, floor: float) -> str:
+def judge(gain: Gain, floor: float) -> str:
     """Return faster, slower, noise, or few if there are too few runs to tell.
 
     Args:
-        speedup: the ratio of times, above 1 where there is a gain.
+        gain: to judge. It counts only if its interval and its fastest runs agree.
         floor: the ratio, 1 or more, by which the same code can differ from itself here.
     """
-    if not speedup.known:
+    if not gain.paired.known:
         return "few"
-    if speedup.low > floor:
+    if min(gain.paired.low, gain.fastest) > floor:
         return "faster"
-    return "slower" if speedup.high < 1 / floor else "noise"
+    return "slower" if max(gain.paired.high, gain.fastest) < 1 / floor else "noise"
 
 
-def sentence(speedup: Estimate, floor: float) -> str:
-    """Say in words what `judge` says: "2.10x faster, 95% interval 2.08 to 2.13, 30 pairs"."""
-    verdict = judge(speedup, floor)
-    runs = f"{speedup.count} {'pairs' if speedup.paired else 'runs of each'}"
+def sentence(gain: Gain, floor: float) -> str:
+    """Say in words what `judge` says: "2.10x faster (30 pairs: 2.11x, 95% interval ...)"."""
+    verdict = judge(gain, floor)
+    paired = gain.paired
+    runs = f"{paired.count} {'pairs' if paired.paired else 'runs of each'}"
     if verdict == "few":
-        return f"{speedup.value:.2f}x in {runs}: too few to tell, {FEWEST} are needed"
-    shown = speedup.inverse() if verdict == "slower" else speedup
-    measured = f"95% interval {shown.low:.2f} to {shown.high:.2f}, {runs}"
+        return f"{gain.headline:.2f}x in {runs}: too few to tell, {FEWEST} are needed"
+    headline, fastest = gain.headline, gain.fastest
+    if verdict == "slower":
+        headline, fastest, paired = 1 / headline, 1 / fastest, paired.inverse()
+    measured = (
+        f"{runs}: {paired.value:.2f}x, 95% interval {paired.low:.2f} to {paired.high:.2f}; "
+        f"fastest runs: {fastest:.2f}x"
+    )
     if verdict == "noise":
-        return f"no difference beyond the noise: {shown.value:.2f}x, {measured}"
-    return f"{shown.value:.2f}x {verdict}, {measured}"
+        return f"no difference beyond the noise ({measured})"
+    return f"{headline:.2f}x {verdict} ({measured})"
 
 
-def _medians(runs: _Array, draw: np.random.Generator) -> _Array:
-    """Return the medians of as many resamples of `runs` as are taken."""
+@lru_cache(maxsize=4096)
+def _interval(over: tuple[float, ...], under: tuple[float, ...]) -> tuple[float, float]:
+    """Return the 95% interval of the median of `over`, divided by that of `under` if it has any.
+
+    It is cached because a run writes, prints and plots the same intervals.
+    """
+    # Imported late: commands import this module before they measure.
+    import numpy as np
+
+    draw = np.random.default_rng(_SEED)
+    medians = _medians(np.asarray(over, dtype=np.float64), draw)
+    if under:
+        medians = medians / _medians(np.asarray(under, dtype=np.float64), draw)
+    low, high = np.percentile(medians, _PERCENTILES)
+    return float(low), float(high)
+
+
+def _medians(runs: "NDArray[np.float64]", draw: "np.random.Generator") -> "NDArray[np.float64]":
+    """Return the medians of the resamples of `runs`."""
+    import numpy as np
+
     found = []
     rows = max(1, _BLOCK // len(runs))
     for start in range(0, _RESAMPLES, rows):

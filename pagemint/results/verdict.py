@@ -1,57 +1,48 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What results say, in numbers and in sentences: of one alone, and of two side by side."""
+"""What can be said of a result: gains, limits, noise, and the sentences about them."""
 
 import statistics
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
 
-from pagemint.base import returns
-from pagemint.base.sizes import format_power, format_size
-from pagemint.results import estimates
-from pagemint.results.estimates import Estimate
-from pagemint.results.reader import Case, Result, Row
+from pagemint.base.memmap import MODES
+from pagemint.results import cases, estimates, first_schema
+from pagemint.results.cases import Condition, condition, is_copy, largest, title
+from pagemint.results.estimates import Estimate, Gain
+from pagemint.results.rows import Case, Result, Row
 
-# The first of these that a result has stands for its patched tree.
+# The first of these that a case has stands for its patched tree.
 _DEFAULTS = ("streaming", "cached", "patched", "module")
-
-
-@dataclass(frozen=True)
-class Condition:
-    """What rows have in common that stand in one table.
-
-    Attributes:
-        device_bytes: see Case.
-        threads: see Case.
-        returns: see Case.
-    """
-
-    device_bytes: int
-    threads: int
-    returns: str
-
-    def __str__(self) -> str:
-        threads = "1 thread" if self.threads == 1 else f"{self.threads} threads"
-        how = returns.NAMES.get(self.returns, self.returns)
-        return ", ".join(part for part in (format_size(self.device_bytes), threads, how) if part)
+# The first of these that a case has is what the others are compared with.
+_BASES = ("base", "module-off")
+_MODES = tuple(mode for mode in MODES if mode != "published")  # which is there to compare
 
 
 @dataclass(frozen=True)
 class Line:
-    """A row with what can be said of it.
+    """A row and what can be said of it.
 
     Attributes:
-        row: as it was read.
-        time: the median and its interval, in ms.
-        speedup: against base; None for base, without it, and where times mean nothing.
-        verdict: estimates.judge() of it, or same for mainline's own code; "" without a speed-up.
+        row: as it was read; in a case that borrowed it, with that case.
+        gain: over the base of its case; None for base itself, without one, and if emulated.
+        verdict: estimates.judge() of the gain, or same for base's own code; "" without a gain.
         sentence: estimates.sentence() of it; likewise.
+        limit_ms: milliseconds that it would take at the limit; None if the limit is not known.
+        limit_share: that over its own; likewise.
     """
 
     row: Row
-    time: Estimate
-    speedup: Estimate | None
+    gain: Gain | None
     verdict: str
     sentence: str
+    limit_ms: float | None
+    limit_share: float | None
+
+    @cached_property
+    def time(self) -> Estimate:
+        """The median and its interval, in ms."""
+        return estimates.median(self.row.runs_ms)
 
 
 class Judged:
@@ -59,48 +50,84 @@ class Judged:
 
     Attributes:
         result: as it was read.
-        lines: by case and variant, in the order of the file.
+        paired: whether run i of every variant comes from one round. That is not so if several
+            kernels ran, each in a guest of its own.
+        lines: by case and variant, in the order of the file. Base's row of one thread stands in
+            the cases of more threads, too.
     """
 
     def __init__(self, result: Result) -> None:
         self.result = result
-        cases: dict[Case, dict[str, Row]] = {}
-        for row in result.rows:
-            cases.setdefault(row.case, {})[row.variant] = row
-        speedups = {case: self._speedups(members) for case, members in cases.items()}
+        self.paired = not result.host.accel or len({row.tree for row in result.rows}) < 2
+        # Schema pagemint/1 had no second base, but its slow mode was nearly the same code.
+        self._again = "slow" if result.schema == first_schema.SCHEMA else "base2"
+        members = _members(result.rows, self._again)
+        gains = {case: self._gains(rows) for case, rows in members.items()}
         self._floors: dict[tuple[Condition, bool], float] = {}
-        for case, found in speedups.items():
-            same = found[result.same_as_base].value if result.same_as_base in found else 1.0
-            self._floors[_kind(case)] = max(self.floor(case), same, 1 / same)
+        for case, found in gains.items():
+            if self._again in found:
+                same = found[self._again]
+                ratios = (same.paired.value, same.fastest)
+                worst = max(estimates.apart(ratio) for ratio in ratios)
+                self._floors[_kind(case)] = max(self.floor(case), worst)
         self.lines = {
-            case: {name: self._line(row, speedups[case].get(name)) for name, row in members.items()}
-            for case, members in cases.items()
+            case: {name: self._line(row, gains[case].get(name)) for name, row in rows.items()}
+            for case, rows in members.items()
         }
 
-    def _speedups(self, members: dict[str, Row]) -> dict[str, Estimate]:
-        if "base" not in members or not self.result.host.times_comparable:
+    def _gains(self, rows: dict[str, Row]) -> dict[str, Gain]:
+        base = base_name(rows)
+        if not base or not self.result.host.times_comparable:
             return {}
-        base = members["base"].runs_ms
         return {
-            name: estimates.ratio(base, row.runs_ms, paired=self.result.paired)
-            for name, row in members.items()
-            if name != "base"
+            name: estimates.gain(rows[base].runs_ms, row.runs_ms, paired=self.paired)
+            for name, row in rows.items()
+            if name != base
         }
 
-    def _line(self, row: Row, speedup: Estimate | None) -> Line:
+    def _line(self, row: Row, gain: Gain | None) -> Line:
         floor = self.floor(row.case)
-        verdict = estimates.judge(speedup, floor) if speedup else ""
-        sentence = estimates.sentence(speedup, floor) if speedup else ""
-        if speedup and row.variant == self.result.same_as_base:
-            verdict, sentence = "same", f"the same code as base, {speedup.value:.2f}x"
-        return Line(row, estimates.median(row.runs_ms), speedup, verdict, sentence)
+        verdict = estimates.judge(gain, floor) if gain else ""
+        sentence = estimates.sentence(gain, floor) if gain else ""
+        if gain and row.variant == self._again:
+            verdict = "same"
+            sentence = (
+                f"the same code as base, {gain.paired.value:.2f}x "
+                f"(fastest runs: {gain.fastest:.2f}x)"
+            )
+        limit = cases.limit_of(row.case, self.result.limits)
+        return Line(
+            row,
+            gain,
+            verdict,
+            sentence,
+            estimates.limit_ms(limit, row.case.pages) if limit else None,
+            estimates.share_of_limit(limit, row) if limit else None,
+        )
 
     def floor(self, case: Case) -> float:
-        """Return the largest ratio by which mainline's code in both trees differs from itself.
+        """Return the largest ratio by which base's code differs from itself.
 
         That is in the case's condition, over all workloads; 1 where it is not known.
         """
         return self._floors.get(_kind(case), 1.0)
+
+    @property
+    def worst_floor(self) -> float | None:
+        """The largest of the floors; None if no code was timed twice."""
+        return max(self._floors.values(), default=None)
+
+    @cached_property
+    def noisiest(self) -> Line | None:
+        """The line whose two ratios differ most, if that is by more than 5%; else None."""
+        lines = (line for found in self.lines.values() for line in found.values())
+        noisy = [line for line in lines if line.gain and line.gain.noisy]
+        return max(noisy, key=_disagreement, default=None)
+
+    @property
+    def noisy(self) -> bool:
+        """Whether the two ratios of any gain differ by more than 5%."""
+        return self.noisiest is not None
 
     def tables(self) -> dict[Condition, list[Case]]:
         """Return the cases of each condition."""
@@ -112,219 +139,133 @@ class Judged:
     def headlines(self) -> list[str]:
         """Return a sentence for each workload: on the largest device, with the fewest threads.
 
-        Of a copy, it is about the CPU class that gains least.
+        The sentence about a copy is about the CPU class that gains least.
         """
         chosen: dict[tuple[object, ...], list[Line]] = {}
         for case in largest(self.lines):
-            name = default(self.lines[case])
-            line = self.lines[case].get(name)
-            if line and line.speedup:
-                key = (case.function, case.returns) if is_copy(case) else tuple(case)
+            line = self.lines[case].get(default(self.lines[case]))
+            if line and line.gain:
+                key = (case.function, case.folio_bytes, case.returns) if is_copy(case) else (case,)
                 chosen.setdefault(key, []).append(line)
         return [_headline(lines) for lines in chosen.values()]
 
     def noise(self) -> list[str]:
-        """Return sentences on what this machine's times can tell apart."""
+        """Return sentences on how small a difference this machine's times can show."""
         if not self.result.host.times_comparable:
-            return ["The guests were emulated: no time of theirs means anything."]
-        base = [line.row for lines in self.lines.values() for line in lines.values()]
-        spreads = [estimates.spread(row.runs_ms) for row in base if row.variant == "base"]
-        said = []
+            return ["The guests were emulated: their times mean nothing."]
+        said = [self._noisy_sentence()]
+        spreads = [estimates.spread(row.runs_ms) for row in self.result.rows if row.tree == "base"]
         if spreads:
             said.append(
-                f"From the fastest to the slowest run of base there is "
-                f"{statistics.median(spreads):.1%} of its median"
+                f"The runs of base spread over {statistics.median(spreads):.1%} of their median"
                 + (f" (the worst series: {max(spreads):.1%})." if len(spreads) > 1 else ".")
             )
-        again = self.result.same_as_base
-        if any(again in lines for lines in self.lines.values()):
-            worst = max(self._floors.values()) - 1
+        if self.worst_floor:
             said.append(
-                f"base and {again} are the same code in two places, and differ by {worst:.1%}: "
-                "in the same condition, no smaller difference counts."
+                f"base and {self._again} are the same code in two places, and differ by up to "
+                f"{self.worst_floor - 1:.1%}: in the same condition, no smaller difference counts."
             )
         said.append(
             "Every ratio was taken within its round."
-            if self.result.paired
-            else "The two kernels ran in different guests, so their runs are no pairs: "
+            if self.paired
+            else "The two kernels ran in different guests, so their runs are not pairs: "
             "each was resampled by itself."
         )
         return said
 
+    def _noisy_sentence(self) -> str:
+        if not self.noisiest:
+            return "This machine is quiet: the two ratios of every gain are within 5%."
+        worst = _disagreement(self.noisiest) - 1
+        return (
+            "This machine is noisy: the median ratio and that of the fastest runs differ by up to "
+            f"{worst:.0%} ({title(self.noisiest.row.case)}, {self.noisiest.row.variant}). "
+            "The headline is the smaller one."
+        )
+
+    def best_modes(self) -> list[str]:
+        """Return the modes that are best over all workloads, best first; several if they tie.
+
+        A mode is better than another one if both the paired gains and the gains of the fastest
+        runs say so, beyond the noise. Both are geometric means over the cases that have all modes.
+        """
+        compared = [
+            lines
+            for case in largest(self.lines)
+            if (lines := self.lines[case])
+            and not is_copy(case)
+            and all(mode in lines and lines[mode].gain for mode in _MODES)
+        ]
+        if not compared:
+            return []
+        scores = {mode: _scores([lines[mode] for lines in compared]) for mode in _MODES}
+        best = max(_MODES, key=lambda mode: min(scores[mode]))
+        floor = self.worst_floor or 1.0
+        ties = [
+            mode
+            for mode in _MODES
+            if mode != best
+            and min(a / b for a, b in zip(scores[best], scores[mode], strict=True)) <= floor
+        ]
+        return [best, *ties]
+
     def same_hashes(self) -> bool | None:
-        """Return whether all variants of every case left the same bytes; None: nobody looked."""
+        """Return whether all variants of every case left the same bytes; None if not recorded."""
         found = [{line.row.hash for line in lines.values()} for lines in self.lines.values()]
         if not any(hashes != {""} for hashes in found):
             return None
         return all(len(hashes) == 1 and " " not in next(iter(hashes)) for hashes in found)
 
 
-def _headline(lines: list[Line]) -> str:
-    """Return a sentence on the line that gains least; if there are others, it says so."""
-    line = min(lines, key=lambda line: line.speedup.value if line.speedup else 0)
-    case, name = line.row.case, line.row.variant
-    told = line.verdict in ("faster", "slower")
-    least = f" (least of {len(lines)} classes)" if len(lines) > 1 else ""
-    limit = line.row.limit_ratio
-    return (
-        f"{title(case)}, {condition(case)}{least}: {name}{' is' if told else ':'} "
-        f"{line.sentence}{f'; {limit:.2f} of the limit' if limit else ''}."
-    )
-
-
-@dataclass(frozen=True)
-class Difference:
-    """One variant of a case in two results.
-
-    Attributes:
-        case: of both.
-        variant: of both.
-        before: milliseconds in the first.
-        after: in the second.
-        change: before over after.
-        verdict: faster, slower, noise, few; "" where no verdict is due.
-        sentence: the same in words.
-    """
-
-    case: Case
-    variant: str
-    before: Estimate
-    after: Estimate
-    change: Estimate
-    verdict: str
-    sentence: str
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """Two results side by side.
-
-    Attributes:
-        heading: what can be told from them, in sentences.
-        differences: of what both have.
-    """
-
-    heading: str
-    differences: list[Difference]
-
-
-def condition(case: Case) -> Condition:
-    """Return the condition of a case."""
-    return Condition(case.device_bytes, case.threads, case.returns)
-
-
-def is_copy(case: Case) -> bool:
-    """Whether pages are copied, so that it is bytes a second that are of interest."""
-    return bool(case.function or case.folio_bytes)
+def _members(rows: Iterable[Row], again: str) -> dict[Case, dict[str, Row]]:
+    """Return the rows by case and variant, base's rows of one thread in the cases of more, too."""
+    found: dict[Case, dict[str, Row]] = {}
+    for row in rows:
+        found.setdefault(row.case, {})[row.variant] = row
+    for case, members in found.items():
+        alone = found.get(replace(case, threads=1), {})
+        borrowed = {
+            name: replace(alone[name], case=case)
+            for name in ("base", again)
+            if name in alone and name not in members
+        }
+        found[case] = {**borrowed, **members}
+    return found
 
 
 def _kind(case: Case) -> tuple[Condition, bool]:
     return condition(case), is_copy(case)
 
 
-def title(case: Case) -> str:
-    """Return what a case is called beside others of its condition."""
-    words = [case.function or case.workload, case.cpu_class]
-    if case.folio_bytes:
-        words.append(folios(case))
-    return ", ".join(word for word in (*words, *case.more) if word)
+def _disagreement(line: Line) -> float:
+    return line.gain.disagreement if line.gain else 1.0
 
 
-def folios(case: Case) -> str:
-    """Return the size of a case's folios, which are powers of two: 2 MiB folios."""
-    return f"{format_power(case.folio_bytes)} folios"
+def _scores(lines: list[Line]) -> tuple[float, float]:
+    """Return the geometric means of the paired gains, and of those of the fastest runs."""
+    gains = [line.gain for line in lines if line.gain]
+    paired = statistics.geometric_mean(gain.paired.value for gain in gains)
+    return paired, statistics.geometric_mean(gain.fastest for gain in gains)
 
 
-def largest(cases: Iterable[Case]) -> list[Case]:
-    """Return those of the largest device and the fewest threads, one for each other property."""
-    best: dict[Case, Case] = {}
-    for case in cases:
-        key = case._replace(device_bytes=0, threads=0)
-        held = best.get(key)
-        if not held or (case.device_bytes, -case.threads) > (held.device_bytes, -held.threads):
-            best[key] = case
-    return list(best.values())
+def _headline(lines: list[Line]) -> str:
+    """Return a sentence on the line that gains least; if there are others, it says so."""
+    line = min(lines, key=lambda line: line.gain.headline if line.gain else 0)
+    case, name = line.row.case, line.row.variant
+    told = line.verdict in ("faster", "slower")
+    least = f" (least of {len(lines)} classes)" if len(lines) > 1 else ""
+    share = line.limit_share
+    return (
+        f"{title(case)}, {condition(case)}{least}: {name}{' is' if told else ':'} "
+        f"{line.sentence}{f'; {share:.2f} of the limit' if share else ''}."
+    )
 
 
 def default(names: Collection[str]) -> str:
-    """Return the variant that stands for the patched tree: what it does unless told otherwise."""
+    """Return the variant that stands for the patched tree: its behaviour unless configured."""
     return next((name for name in _DEFAULTS if name in names), "")
 
 
-def compare(before: Judged, after: Judged) -> Comparison:
-    """Compare two results; differences count only on one machine, and beyond its drift."""
-    a, b = before.result, after.result
-    pairs = [
-        (case, name, line, after.lines[case][name])
-        for case, lines in before.lines.items()
-        if case in after.lines
-        for name, line in lines.items()
-        if name in after.lines[case]
-    ]
-    changes = [
-        estimates.ratio(one.row.runs_ms, other.row.runs_ms, paired=False)
-        for _, _, one, other in pairs
-    ]
-    if not pairs:
-        return Comparison("They have no workload, size, variant and threads in common.", [])
-    if not (a.host.times_comparable and b.host.times_comparable):
-        return Comparison("At least one was emulated: no times are compared.", [])
-    alike = a.host.identity == b.host.identity
-    unchanged = [alike and _same_code(a, b, name) for _, name, _, _ in pairs]
-    moved = [
-        max(change.value, 1 / change.value)
-        for change, same in zip(changes, unchanged, strict=True)
-        if same
-    ]
-    if alike:
-        moved += _moved_limits(a, b)
-    drift = max(moved, default=1.0)
-    differences = []
-    for (case, name, one, other), change, same in zip(pairs, changes, unchanged, strict=True):
-        verdict, sentence = "", ""
-        if same:
-            verdict, sentence = "noise", "noise: the same code on the same machine"
-        elif alike:
-            verdict, sentence = estimates.judge(change, drift), estimates.sentence(change, drift)
-        differences.append(Difference(case, name, one.time, other.time, change, verdict, sentence))
-    if not alike:
-        return Comparison("These are different machines: no difference is judged.", differences)
-    heading = "It is the same machine, as far as results can tell. "
-    if not moved:
-        heading += "No code is the same in both, so its drift from one to the other is not known."
-    elif all(unchanged):
-        heading += (
-            f"The code is the same, so whatever differs is noise: up to {drift - 1:.1%} "
-            "from one run of pagemint to the next."
-        )
-    else:
-        heading += (
-            f"Code that is the same in both differs by up to {drift - 1:.1%}: that is noise, "
-            "and so is any difference no larger."
-        )
-    return Comparison(heading, differences)
-
-
-def _same_code(a: Result, b: Result, variant: str) -> bool:
-    """Whether a variant is the same code in two results."""
-    trees = [(one.kernel.source, one.kernel.config, one.host.compiler) for one in (a, b)]
-    if trees[0] != trees[1]:
-        return False
-    patched_alike = a.kernel.series == b.kernel.series != ""
-    return variant == "base" or patched_alike
-
-
-def _moved_limits(a: Result, b: Result) -> Sequence[float]:
-    """Return the ratios of the plain loops that both results have timed alike."""
-    medians = [
-        {
-            (loop.loop, loop.returns, loop.threads, loop.device_bytes): statistics.median(
-                loop.runs_ms
-            )
-            for loop in one.limit.fill_loops
-        }
-        for one in (a, b)
-    ]
-    both = medians[0].keys() & medians[1].keys()
-    ratios = [medians[0][key] / medians[1][key] for key in both]
-    return [max(ratio, 1 / ratio) for ratio in ratios]
+def base_name(names: Collection[str]) -> str:
+    """Return the variant that the others of its case are compared with; "" if there is none."""
+    return next((name for name in _BASES if name in names), "")

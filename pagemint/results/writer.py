@@ -4,14 +4,18 @@
 import errno
 import json
 import os
+import statistics
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from pagemint.base.errors import Failure
 from pagemint.base.progress import note
-from pagemint.results.rows import SCHEMA
+from pagemint.results.rows import Result
+from pagemint.results.verdict import Judged, Line
 
 
 def check_writable(file: str | None) -> None:
@@ -34,11 +38,11 @@ def check_writable(file: str | None) -> None:
         ) from error
 
 
-def write(file: str | None, body: dict[str, Any]) -> None:
+def write(file: str | None, result: Result) -> None:
     """Write a result to a file, which is there whole or not at all; - is standard output."""
     if not file:
         return
-    text = json.dumps({"schema": SCHEMA, **body}, indent=1) + "\n"
+    text = json.dumps(body(result), indent=1) + "\n"
     if file == "-":
         sys.stdout.write(text)
         return
@@ -50,3 +54,33 @@ def write(file: str | None, body: dict[str, Any]) -> None:
     finally:
         part.unlink(missing_ok=True)
     note(f"the result is in {file}")
+
+
+def body(result: Result) -> dict[str, Any]:
+    """Return what a result file holds.
+
+    Other programs read median_ms, ns_per_page, gain and limit_share of a row; the reader computes
+    its own.
+    """
+    judged = Judged(result)
+    made: dict[str, Any] = {"schema": result.schema, **msgspec.to_builtins(result)}
+    del made["file"]
+    for row, written in zip(result.rows, made["rows"], strict=True):
+        written |= _computed(judged.lines[row.case][row.variant])
+    return made
+
+
+def _computed(line: Line) -> dict[str, Any]:
+    median = statistics.median(line.row.runs_ms)
+    gain = line.gain and {
+        "paired": line.gain.paired.value,
+        "low": line.gain.paired.low,
+        "high": line.gain.paired.high,
+        "fastest": line.gain.fastest,
+    }
+    return {
+        "median_ms": median,
+        "ns_per_page": median * 1e6 / line.row.case.pages,
+        "gain": gain,
+        "limit_share": line.limit_share,
+    }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The words of the series: commit messages and cover letters, with the figures of results.
+"""The texts of the series: commit messages and cover letters, with the figures of results.
 
 They are templates of Jinja2, which can call the methods of `_Figures`.
 """
@@ -14,12 +14,12 @@ from pagemint.base import files
 from pagemint.base.errors import Failure
 from pagemint.base.memmap import PAGE
 from pagemint.base.progress import note
-from pagemint.base.sizes import format_size
+from pagemint.base.sizes import format_size, parse_size
 from pagemint.kernels import steps
 from pagemint.kernels.steps import Topic
-from pagemint.native.device import paired
-from pagemint.results import reader
-from pagemint.results.reader import Result, Row
+from pagemint.results import estimates, reader
+from pagemint.results.cases import limit_of
+from pagemint.results.rows import Result, Row
 
 WIDTH = 75
 """Characters of a line, as checkpatch has them."""
@@ -64,11 +64,11 @@ def filled(given: Sequence[str], chosen: Sequence[Topic] | None = None) -> dict[
 
 
 class _Figures:
-    """What a template can ask a result for; all figures are returned as text.
+    """The figures of a result that a template can ask for; all are returned as text.
 
-    A row is named by its workload and variant, and by what else sets it apart: threads, function,
-    cpu_class, folio_bytes, or a word of the row's own, such as block. If it does not say so, one
-    thread and plain returns are meant, and of what is then left the largest device.
+    A row is named by its workload and variant, and by further fields of its case: threads,
+    returns, function, cpu_class, folio_bytes, block_bytes, or block="128 MiB" for the last. One
+    thread and plain returns are meant unless the template says otherwise, and the largest device.
     """
 
     def __init__(self, result: Result) -> None:
@@ -87,27 +87,27 @@ class _Figures:
         return self._result.kernel.version
 
     def runs(self) -> int:
-        """How many times the memory map of the largest device was written."""
+        """How many times the memmap of the largest device was written."""
         return len(self._row("fsdax", "base", {}).runs_ms)
 
     def size(self) -> str:
         """The largest device: "100 GB"."""
-        return format_size(self._row("fsdax", "base", {}).device_bytes)
+        return format_size(self._row("fsdax", "base", {}).case.device_bytes)
 
     def pages(self) -> str:
         """The struct pages of that device: "24,414,062"."""
-        return f"{self._row('fsdax', 'base', {}).pages:,}"
+        return f"{self._row('fsdax', 'base', {}).case.pages:,}"
 
     def most_threads(self) -> int:
         """The most threads that shared work."""
-        return max(row.threads for row in self._result.rows)
+        return max(row.case.threads for row in self._result.rows)
 
     def fill_limit(self) -> str:
         """The speed of the best plain loop of streaming stores in one thread: "25.0 GB/s"."""
-        row = self._row("fsdax", "base", {})
-        if row.limit_ms is None:
+        limit = limit_of(self._row("fsdax", "base", {}).case, self._result.limits)
+        if limit is None:
             raise _MissingError("the fill limit")
-        return f"{64 * row.pages / row.limit_ms / 1e6:.1f} GB/s"
+        return f"{estimates.limit_bytes_per_s(limit) / 1e9:.1f} GB/s"
 
     def has(self, workload: str, variant: str, **case: object) -> bool:
         """Whether there is such a row."""
@@ -115,26 +115,27 @@ class _Figures:
 
     def ms(self, workload: str, variant: str, **case: object) -> str:
         """Milliseconds."""
-        return f"{self._row(workload, variant, case).median_ms:.1f}"
+        return f"{_median(self._row(workload, variant, case)):.1f}"
 
     def ns(self, workload: str, variant: str, **case: object) -> str:
         """Nanoseconds a page."""
-        return f"{self._row(workload, variant, case).ns_per_page:.1f}"
+        row = self._row(workload, variant, case)
+        return f"{_median(row) * 1e6 / row.case.pages:.1f}"
 
     def walk_ns(self, workload: str, variant: str, **case: object) -> str:
         """Nanoseconds a page that the walk which frees them takes."""
         row, walk = self._walk(workload, variant, case)
-        return f"{walk * 1e6 / row.pages:.1f}"
+        return f"{walk * 1e6 / row.case.pages:.1f}"
 
     def init_ns(self, workload: str, variant: str, **case: object) -> str:
         """Nanoseconds a page that all but that walk takes."""
         row, walk = self._walk(workload, variant, case)
-        return f"{(row.median_ms - walk) * 1e6 / row.pages:.1f}"
+        return f"{(_median(row) - walk) * 1e6 / row.case.pages:.1f}"
 
     def gb_per_s(self, workload: str, variant: str, **case: object) -> str:
         """Gigabytes a second of a copy."""
         row = self._row(workload, variant, case)
-        return f"{PAGE * row.pages / row.median_ms / 1e6:.1f}"
+        return f"{estimates.bytes_per_s(_median(row), PAGE * row.case.pages) / 1e9:.1f}"
 
     def fastest_ms(self, workload: str, variant: str, **case: object) -> str:
         """Milliseconds of the fastest run."""
@@ -145,16 +146,19 @@ class _Figures:
 
         It is the smaller of the median of the ratios in pairs and the ratio of the fastest runs.
         """
-        base = self._row(workload, "base", case).runs_ms
-        mine = self._row(workload, variant, case).runs_ms
-        return f"{min(paired(base, mine), min(base) / min(mine)):.2f}"
+        # Base never shares its work.
+        base = self._row(workload, "base", {**case, "threads": 1})
+        mine = self._row(workload, variant, case)
+        paired = not self._result.host.accel
+        return f"{estimates.gain(base.runs_ms, mine.runs_ms, paired=paired).headline:.2f}"
 
     def of_limit(self, workload: str, variant: str, **case: object) -> str:
-        """The share of what the limit allows, 1 is all: "0.99"."""
-        share = self._row(workload, variant, case).limit_ratio
-        if share is None:
+        """The time at the limit over that of the row, 1 is the limit itself: "0.99"."""
+        row = self._row(workload, variant, case)
+        limit = limit_of(row.case, self._result.limits)
+        if limit is None:
             raise _MissingError(f"the limit beside {_named(workload, variant, case)}")
-        return f"{share:.2f}"
+        return f"{estimates.share_of_limit(limit, row):.2f}"
 
     def _walk(self, workload: str, variant: str, case: dict[str, object]) -> tuple[Row, float]:
         row = self._row(workload, variant, case)
@@ -166,21 +170,25 @@ class _Figures:
         rows = self._rows(workload, variant, case)
         if not rows:
             raise _MissingError(_named(workload, variant, case))
-        return max(rows, key=lambda row: row.device_bytes)
+        return max(rows, key=lambda row: row.case.device_bytes)
 
     def _rows(self, workload: str, variant: str, case: dict[str, object]) -> list[Row]:
-        wanted = {"workload": workload, "variant": variant, "threads": 1, **case}
-        # A copy does not return for each page, so it is not timed with both.
+        wanted = {"workload": workload, "threads": 1, **case}
+        if "block" in wanted:
+            wanted["block_bytes"] = parse_size(str(wanted.pop("block")))
+        # A copy does not return for each page, so it is timed with one kind of returns.
         if workload != "folio":
             wanted.setdefault("returns", "plain")
         return [
             row
             for row in self._result.rows
-            if all(
-                getattr(row, name) == value if hasattr(row, name) else f"{name} {value}" in row.more
-                for name, value in wanted.items()
-            )
+            if row.variant == variant
+            and all(getattr(row.case, name) == value for name, value in wanted.items())
         ]
+
+
+def _median(row: Row) -> float:
+    return statistics.median(row.runs_ms)
 
 
 def _fill(name: str, text: str, results: Sequence[Result]) -> tuple[str, Result]:

@@ -12,13 +12,39 @@
 #include <asm/processor.h>
 #include <asm/text-patching.h>
 
-#include "native.h"
+#include "patch.h"
 
-void native_patch(const struct native_tables *t);
-void native_trace(int active);
-void native_fragile(int active);
-void native_checks(void);
-void native_fail(const char *what, unsigned long addr);
+NATIVE_OBJECTS("arch/x86/lib/retpoline.o");
+
+/* The CPU whose code is to run: copies differ by it. */
+enum native_class {
+	NATIVE_THIS_CPU,
+	NATIVE_FSRM,		/* fast short rep movsb, and the following */
+	NATIVE_ERMS,		/* enhanced rep movsb, and the following */
+	NATIVE_REP_GOOD,	/* rep movsq is good */
+	NATIVE_UNROLLED,	/* none of them */
+};
+
+static const char *const class_names[] = {
+	[NATIVE_THIS_CPU] = "this",
+	[NATIVE_FSRM] = "fsrm+erms",
+	[NATIVE_ERMS] = "erms",
+	[NATIVE_REP_GOOD] = "rep_good",
+	[NATIVE_UNROLLED] = "none",
+};
+
+/* The returns of a kernel after boot, which depend on the CPU. */
+enum native_returns {
+	NATIVE_RET_PLAIN,	/* ret */
+	NATIVE_RET_SAFE,	/* AMD Zen 1 to 4, and guests not told of a fix */
+	NATIVE_RET_UNTRAINED,	/* AMD Zen 1 and 2, where not the above */
+};
+
+static const char *const returns_names[] = {
+	[NATIVE_RET_PLAIN] = "plain",
+	[NATIVE_RET_SAFE] = "safe",
+	[NATIVE_RET_UNTRAINED] = "untrained",
+};
 
 struct cpuinfo_x86 boot_cpu_data;
 
@@ -68,8 +94,8 @@ static void set_cap(unsigned int bit, bool on)
 }
 
 /*
- * What the CPU reports, and of what the kernel adds, what any 64-bit CPU has;
- * or of what copies are chosen by, what the CPUs of @class have.
+ * The features that the CPU reports, and those of the kernel's own that every
+ * 64-bit CPU has; the features that choose a copy are those of @class.
  */
 static void identify_cpu(enum native_class class)
 {
@@ -124,18 +150,18 @@ static void patch_jump(const struct jump_entry *e)
 	u8 *code = (u8 *)&e->code + e->code;
 	bool jumps = *code == 0xeb || *code == 0xe9;
 
-	/* The state of a key without a stand-in is not known: int3. */
+	/* The state of a key without a stand-in is unknown: int3. */
 	if (key >= NATIVE_TRAPS)
 		*code = 0xcc;
 	else if (!!((struct static_key *)key)->enabled.counter == (e->key & 1)) {
-		/* Where objtool has been at it there are nops, as long as the jump was. */
+		/* Objtool has turned other jumps into nops of the same length. */
 		if (jumps)
 			put_nops(code, *code == 0xeb ? 2 : 5);
 	} else if (!jumps)
 		native_fail("a branch to be turned on", (unsigned long)code);
 }
 
-/* Where returns go, or NULL where they stay what they are. */
+/* The target of returns, or NULL for plain ones. */
 static const u8 *return_thunk(enum native_returns returns)
 {
 	u32 eax = 1, ebx, ecx, edx;
@@ -165,29 +191,30 @@ static void patch_return(u8 *site, const u8 *thunk)
 		put(site, ret, sizeof(ret));
 }
 
-/**
- * native_patch - do to the linked kernel code what boot does
- * @t: where the tables are; the code is as it was linked, and writable for now
+/*
+ * patch returns= class= ...: the code as after boot, on a CPU of that class, with
+ * such returns.
  */
-void native_patch(const struct native_tables *t)
+void native_patch(struct native_request *r, const unsigned long *sites, unsigned long nr)
 {
-	const u8 *thunk = return_thunk(t->returns);
+	const u8 *thunk = return_thunk(native_choice(r, "returns", returns_names,
+						     ARRAY_SIZE(returns_names)));
 	const struct jump_entry *jump;
 	const struct alt_instr *alt;
+	native_boot_fn *boot;
 	const unsigned long *site;
 
-	identify_cpu(t->class);
-	native_trace(t->events);
-	native_fragile(t->fragile);
-	native_checks();
+	identify_cpu(native_choice(r, "class", class_names, ARRAY_SIZE(class_names)));
+	for (boot = native_boots; boot < native_boots_end; boot++)
+		(*boot)(r);
 	/* First: alternatives turn the thunk of an unpatched return into a warning. */
-	for (site = t->ret; site < t->ret_end; site++)
+	for (site = sites; site < sites + nr; site++)
 		patch_return((u8 *)*site, thunk);
-	for (alt = t->alt; alt < (struct alt_instr *)t->alt_end; alt++)
+	for (alt = native_alt; alt < native_alt_end; alt++)
 		patch_alternative(alt);
-	for (jump = t->jump; jump < (struct jump_entry *)t->jump_end; jump++)
+	for (jump = native_jump; jump < native_jump_end; jump++)
 		patch_jump(jump);
-	for (site = t->mcount; site < t->mcount_end; site++)
+	for (site = native_mcount; site < native_mcount_end; site++)
 		if (*(u8 *)*site == 0xe8)
 			put_nops((u8 *)*site, 5);
 }

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from kernel_lines import WHOLE
-from test_identity import CONFIGS, HOSTS, POISON, differences, shared_map
+from memmaps import HOSTS, POISON, blocks_of, differences, program_for, shared_map
 
 from pagemint.base.memmap import MODES, STRUCT_PAGE
-from pagemint.kernels import objects, sources, trees
-from pagemint.native import link, process
-from pagemint.native.device import FIRST_PFN
+from pagemint.native.link import Program
+from pagemint.native.process import Host
+from pagemint.native.workload import FIRST_PFN
 
 SECTION = 1 << 15
 PAGEBLOCK = 512
@@ -55,13 +55,20 @@ class Case:
             return set(range(self.nr))
         return {page for first, end in self.free for page in range(first, end)}
 
-    def words(self, variant: str) -> tuple[object, ...]:
-        """A command of the host."""
+    def command(self) -> tuple[str, dict[str, object]]:
+        """Return the host's command and its arguments."""
         start = FIRST_PFN + MARGIN + self.start
-        common = (variant, start, self.nr, self.nid, int(self.unaccepted))
+        found: dict[str, object] = {
+            "start": start,
+            "pages": self.nr,
+            "nid": self.nid,
+            "unaccepted": int(self.unaccepted),
+        }
         if self.block:
-            return ("hotplug", *common, self.block, int(self.driver))
-        return ("boot", *common, *(start + pfn for pair in self.free for pfn in pair))
+            return "hotplug", {**found, "block": self.block, "driver": int(self.driver)}
+        for number, (first, end) in enumerate(self.free):
+            found |= {f"free{number}": start + first, f"end{number}": start + end}
+        return "boot", found
 
 
 @dataclass(frozen=True)
@@ -84,22 +91,25 @@ class Left:
 class Memory:
     """A host, and the memory map that it shares with this process."""
 
-    def __init__(self, host: process.Host, descriptor: int) -> None:
+    def __init__(self, host: Host, descriptor: int) -> None:
         self.host = host
         self.bytes = mmap.mmap(descriptor, WINDOW * STRUCT_PAGE)
 
     def bring_up(self, case: Case, variant: str) -> Left:
         """Poison the watched pages and bring the memory up."""
-        self.host.ask("poison", POISON, FIRST_PFN + case.start, case.nr + 2 * MARGIN)
+        watched = case.nr + 2 * MARGIN
+        self.host.ask("poison", byte=POISON, first=FIRST_PFN + case.start, pages=watched)
+        tree = "base" if variant == "base" else "patched"
         if variant != "base":
-            self.host.ask("mode", variant)
-        answer = self.host.ask(*case.words("base" if variant == "base" else "patched"))
+            self.host.ask("mode", tree=tree, name=variant)
+        command, arguments = case.command()
+        answer = self.host.ask(command, tree=tree, **arguments)
         first = case.start * STRUCT_PAGE
         return Left(
-            self.bytes[first : first + (case.nr + 2 * MARGIN) * STRUCT_PAGE],
-            self.host.ask("blocks").split(),
-            self.host.ask("zone"),
-            int(answer.split()[-1]),
+            self.bytes[first : first + watched * STRUCT_PAGE],
+            blocks_of(self.host, tree),
+            self.host.ask("zone", tree=tree)["hash"],
+            int(answer["events"]),
         )
 
 
@@ -145,17 +155,16 @@ def found_free(draw: st.DrawFn) -> Case:
 
 
 @pytest.fixture(scope="module", params=HOSTS, ids="-".join)
-def program(request: pytest.FixtureRequest) -> process.Program:
-    line, config = request.param
-    return link.link(trees.pair(sources.get(line)), CONFIGS[config])
+def program(request: pytest.FixtureRequest) -> Program:
+    return program_for(*request.param)
 
 
 @pytest.fixture(scope="module")
-def memory(program: process.Program) -> Iterator[Memory]:
+def memory(program: Program) -> Iterator[Memory]:
     yield from open_memory(program, trace=False)
 
 
-def open_memory(program: process.Program, *, trace: bool) -> Iterator[Memory]:
+def open_memory(program: Program, *, trace: bool) -> Iterator[Memory]:
     with shared_map(program, trace=trace, window=WINDOW) as (host, descriptor):
         yield Memory(host, descriptor)
 
@@ -187,7 +196,7 @@ def check(memory: Memory, case: Case) -> None:
 def test_hot_added_memory_is_what_base_leaves(memory: Memory, case: Case) -> None:
     check(memory, case)
     isolated = range(FIRST_PFN + MARGIN + case.start, FIRST_PFN + MARGIN + case.start + case.nr)
-    assert memory.host.ask("blocks").split() == [
+    assert blocks_of(memory.host, "patched") == [
         f"{pfn}:{MIGRATE_MOVABLE}:1" for pfn in isolated[::PAGEBLOCK]
     ]
 
@@ -205,8 +214,7 @@ def test_memory_that_boot_frees_is_what_base_leaves(memory: Memory, case: Case) 
 
 @pytest.fixture(scope="module", params=WHOLE)
 def traced(request: pytest.FixtureRequest) -> Iterator[Memory]:
-    program = link.link(trees.pair(sources.get(request.param)), objects.NO_MASK)
-    yield from open_memory(program, trace=True)
+    yield from open_memory(program_for(request.param, "pointer"), trace=True)
 
 
 @pytest.mark.parametrize(

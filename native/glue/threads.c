@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * The kernel half of threads, compiled as kernel code: the CPUs that the
- * kernel's own padata sees, and the workqueue that its helpers are put on.
- */
+/* The CPUs that the kernel's own padata sees, and the workqueue of its helpers. */
 #include <linux/cpuhotplug.h>
 #include <linux/cpumask.h>
 #include <linux/nodemask.h>
@@ -11,9 +8,7 @@
 
 #include "native.h"
 
-void native_threads(unsigned int threads);
-void native_queue(void *work, void (*fn)(void *work));
-void native_cancel(void *work);
+NATIVE_OBJECTS("kernel/padata.o", "mm/memmap_threads.o");
 
 unsigned int nr_cpu_ids = NATIVE_MAX_THREADS;
 unsigned int __num_possible_cpus = NATIVE_MAX_THREADS;
@@ -56,14 +51,17 @@ int __cpuhp_setup_state(enum cpuhp_state state, const char *name, bool invoke,
 	return 1;
 }
 
-/* Have @threads CPUs; first it is one. */
-void native_threads(unsigned int threads)
+/* threads tree= nr=: has NR CPUs for padata; at first it is one. */
+NATIVE_COMMAND(threads)
 {
+	unsigned long nr = native_number(r, "nr");
 	static bool up;
 
+	if (!nr || nr > NATIVE_MAX_THREADS)
+		native_refuse(r, "wants 1 to 64 threads");
+	native_have_threads(nr);
 	if (!up)
 		padata_init();
 	up = true;
-
-	cpumask_bits(&native_cpus)[0] = GENMASK(threads - 1, 0);
+	cpumask_bits(&native_cpus)[0] = GENMASK(nr - 1, 0);
 }

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The code of all trees, which is patched as boot does, and anew for each command. */
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "host.h"
+
+/* From the linker. */
+extern char __executable_start[], etext[];
+
+static struct {
+	struct { char tree[32]; unsigned long address; } *site;
+	unsigned long *mine;	/* addresses of one tree, room for all */
+	size_t nr;
+} returns;
+
+void code_read_sites(const char *file)
+{
+	size_t room = 1024;
+	FILE *f = fopen(file, "r");
+
+	if (!f)
+		host_die("cannot read the return sites");
+	do {
+		room *= 2;
+		returns.site = realloc(returns.site, room * sizeof(*returns.site));
+		if (!returns.site)
+			host_die("out of memory");
+		while (returns.nr < room && fscanf(f, "%31s %lx", returns.site[returns.nr].tree,
+						   &returns.site[returns.nr].address) == 2)
+			returns.nr++;
+	} while (returns.nr == room);
+	fclose(f);
+	returns.mine = calloc(returns.nr + 1, sizeof(*returns.mine));
+	if (!returns.mine)
+		host_die("out of memory");
+}
+
+static size_t sites_of(const struct native_tree *tree)
+{
+	size_t nr = 0;
+
+	for (size_t i = 0; i < returns.nr; i++)
+		if (!strcmp(returns.site[i].tree, tree->name))
+			returns.mine[nr++] = returns.site[i].address;
+	return nr;
+}
+
+/*
+ * patch ...: the code of every tree, as it was linked, is patched as for a boot
+ * with these arguments; glue/patch.c and the workloads read them. Comes first,
+ * and may come again.
+ */
+NATIVE_COMMAND(patch)
+{
+	const unsigned long text = (unsigned long)__executable_start & -PAGE;
+	const size_t size = (unsigned long)etext - text;
+	static void *linked;
+	const struct native_tree *tree;
+
+	if (mprotect((void *)text, size, PROT_READ | PROT_WRITE | PROT_EXEC))
+		native_refuse(r, "fails: this system forbids code that patches itself");
+	if (!linked) {
+		linked = malloc(size);
+		if (!linked)
+			host_die("out of memory");
+		memcpy(linked, (void *)text, size);
+	}
+	memcpy((void *)text, linked, size);
+	for (size_t i = 0; (tree = tree_at(i)); i++)
+		tree->patch(r, returns.mine, sites_of(tree));
+	mprotect((void *)text, size, PROT_READ | PROT_EXEC);
+}

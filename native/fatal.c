@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Ends of the program that no command survives. */
+#include <stdio.h>
+#include <unistd.h>
+
+#include "host.h"
+
+void host_die(const char *why)
+{
+	printf("error %s\n", why);
+	fflush(stdout);
+	_exit(3);
+}
+
+void native_fail(const char *what, unsigned long addr)
+{
+	char text[128];
+
+	snprintf(text, sizeof(text), "no stand-in for %s at %#lx", what, addr);
+	host_die(text);
+}

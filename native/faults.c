@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Faults: names the symbol without a stand-in that kernel code touched. */
+#define _GNU_SOURCE
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include "host.h"
+
+static struct {
+	char **name;
+	size_t nr;
+} traps;
+
+/* The symbol that would be at @addr, or NULL. */
+static const char *trap_name(unsigned long addr)
+{
+	size_t trap = (addr - NATIVE_TRAPS) / NATIVE_TRAP_SIZE;
+
+	return addr >= NATIVE_TRAPS && trap < traps.nr ? traps.name[trap] : NULL;
+}
+
+/* Only what is safe in a handler: formats into a buffer, writes, exits. */
+static void on_fault(int sig, siginfo_t *info, void *context)
+{
+	greg_t *regs = ((ucontext_t *)context)->uc_mcontext.gregs;
+	unsigned long ip = regs[REG_RIP], cx = regs[REG_RCX];
+	unsigned long addr = (unsigned long)info->si_addr;
+	const char *name = trap_name(addr);
+	char text[256];
+	int n;
+
+	if (sig == SIGSEGV && memory_fixup(addr, &ip, &cx)) {
+		regs[REG_RIP] = ip;
+		regs[REG_RCX] = cx;
+		return;
+	}
+	/* Or it is per-CPU data. */
+	if (!name)
+		name = trap_name(addr - NATIVE_GS);
+	if (sig == SIGSEGV && name)
+		n = snprintf(text, sizeof(text), "error %s has no stand-in\n", name);
+	else
+		n = snprintf(text, sizeof(text), "error %s at %#lx, address %#lx\n",
+			     sig == SIGILL ? "BUG or WARN" :
+			     sig == SIGTRAP ? "a branch or call without a stand-in" :
+			     strsignal(sig), ip, addr);
+	if (write(STDOUT_FILENO, text, n) != n)
+		_exit(4);
+	_exit(3);
+}
+
+static void read_traps(const char *file)
+{
+	char *line = NULL;
+	size_t room = 0;
+	FILE *f = fopen(file, "r");
+
+	if (!f)
+		host_die("cannot read the names of the traps");
+	while (getline(&line, &room, f) > 0) {
+		line[strcspn(line, "\n")] = 0;
+		traps.name = realloc(traps.name, (traps.nr + 1) * sizeof(*traps.name));
+		if (!traps.name || !(traps.name[traps.nr++] = strdup(line)))
+			host_die("out of memory");
+	}
+	free(line);
+	fclose(f);
+}
+
+void faults_catch(const char *file)
+{
+	static char stack[1 << 16];
+	const stack_t alt = { .ss_sp = stack, .ss_size = sizeof(stack) };
+	const struct sigaction action = {
+		.sa_sigaction = on_fault,
+		.sa_flags = SA_SIGINFO | SA_ONSTACK,
+	};
+	const int signals[] = { SIGSEGV, SIGBUS, SIGILL, SIGTRAP };
+
+	read_traps(file);
+	sigaltstack(&alt, NULL);
+	for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++)
+		sigaction(signals[i], &action, NULL);
+	/* Without %gs, and with it. */
+	fixed_map(NATIVE_TRAPS, (traps.nr + 1) * NATIVE_TRAP_SIZE, 0);
+	fixed_map(NATIVE_TRAPS + NATIVE_GS, (traps.nr + 1) * NATIVE_TRAP_SIZE, 0);
+}

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The memmap of ordinary memory, hot-added or initialised late at boot: the zone
+ * that the memory goes to, and the functions that the allocator calls.
+ */
+#include <linux/memblock.h>
+#include <linux/memory_hotplug.h>
+#include <linux/mm.h>
+#include <linux/tracepoint-defs.h>
+#include <linux/vmstat.h>
+
+#include "glue.h"
+
+NATIVE_OBJECTS("mm/mm_init.o", "mm/page_alloc.o", "mm/memory_hotplug.o", "lib/list_debug.o");
+/* The function that padata calls, and so does the command boot; the latter on 6.12. */
+NATIVE_STATICS("deferred_init_memmap_job", "deferred_init_memmap_chunk");
+/* online_pages() would recompute watermarks: that needs the whole machine. */
+NATIVE_LEFT_OUT("mm/memory_hotplug.o:init_per_zone_wmark_min");
+
+enum { NATIVE_MAX_FREE = 8 };
+
+/* The ranges of PFNs that memblock has free. */
+static struct {
+	unsigned int nr;
+	unsigned long start[NATIVE_MAX_FREE], end[NATIVE_MAX_FREE];
+} free_ranges;
+
+/* On 6.12 padata calls another function. */
+#ifdef for_each_free_mem_pfn_range_in_zone_from
+#define deferred_init_memmap_job	deferred_init_memmap_chunk
+#endif
+
+/* In the objects; no header of modules has them. */
+void deferred_init_memmap_job(unsigned long start_pfn, unsigned long end_pfn,
+			      void *arg);
+
+struct pglist_data *node_data[MAX_NUMNODES];
+DEFINE_PER_CPU(struct vm_event_state, vm_event_states);
+
+/* Events, all of them inactive. */
+struct tracepoint __tracepoint_mm_page_free;
+struct tracepoint __tracepoint_mm_page_alloc_extfrag;
+struct tracepoint __tracepoint_mm_setup_per_zone_lowmem_reserve;
+struct tracepoint __tracepoint_mm_calculate_totalreserve_pages;
+
+extern struct static_key_false check_pages_enabled;
+
+/* Boot checks freed pages if it clears allocated ones. */
+static void native_checks(struct native_request *r)
+{
+	check_pages_enabled.key.enabled.counter =
+		IS_ENABLED(CONFIG_INIT_ON_ALLOC_DEFAULT_ON);
+}
+NATIVE_BOOT(native_checks);
+
+/* One node. */
+
+struct pglist_data *first_online_pgdat(void)
+{
+	return native_pgdat;
+}
+
+struct pglist_data *next_online_pgdat(struct pglist_data *pgdat)
+{
+	return NULL;
+}
+
+static struct zone *native_normal(void)
+{
+	return &native_pgdat->node_zones[ZONE_NORMAL];
+}
+
+/* Begin with an empty node, and an empty zone that spans the memory of a command. */
+static void native_zone(struct native_request *r)
+{
+	unsigned long start = native_number(r, "start"), pages = native_number(r, "pages");
+	unsigned int nid = native_number_or(r, "nid", 0);
+	struct zone *zone = native_normal();
+	unsigned int order, type;
+
+	BUILD_BUG_ON(sizeof(*native_pgdat) > NATIVE_PGDAT_SIZE);
+
+	memset(native_pgdat, 0, sizeof(*native_pgdat));
+	native_pgdat->node_id = nid;
+	node_data[nid] = native_pgdat;
+	zone->zone_pgdat = native_pgdat;
+	zone_set_nid(zone, nid);
+	zone->zone_start_pfn = start;
+	zone->spanned_pages = pages;
+	zone->present_pages = pages;
+	spin_lock_init(&zone->lock);
+	for (order = 0; order < NR_PAGE_ORDERS; order++)
+		for (type = 0; type < MIGRATE_TYPES; type++)
+			INIT_LIST_HEAD(&zone->free_area[order].free_list[type]);
+#ifdef CONFIG_UNACCEPTED_MEMORY
+	INIT_LIST_HEAD(&zone->unaccepted_pages);
+#endif
+	zone->initialized = 1;
+	native_need_memmap(r, start, pages);
+	native_begin(start, pages, 0);
+	*native_unaccepted() = native_number_or(r, "unaccepted", 0);
+}
+
+/* The callback of a driver, which checks its pages and lets all of them go online. */
+static void native_online_page(struct page *page, unsigned int order)
+{
+	unsigned long i;
+
+	for (i = 0; i < 1UL << order; i++)
+		if (!PageOffline(page + i) || page_count(page + i) != 1)
+			native_fail("a page in a state that no driver expects",
+				    page_to_pfn(page + i));
+	generic_online_page(page, order);
+}
+
+/*
+ * hotplug tree= start= pages= block= [nid=] [unaccepted=] [driver=]: adds memory to
+ * an empty zone and brings it online, one block of BLOCK pages after the other;
+ * blocks are aligned, so the first may be cut. driver=1 has the callback of a driver
+ * decide which pages go online. PFN START + PAGES is aligned to the largest buddy,
+ * as the kernel demands. Answers init= and walk=, ns before and after the
+ * notifiers, and events=.
+ */
+NATIVE_COMMAND(hotplug)
+{
+	unsigned long pfn = native_number(r, "start"), left = native_number(r, "pages");
+	unsigned long block = native_number(r, "block"), nr;
+	long begun, *going_online = native_going_online(), init = 0, walk = 0;
+
+	native_zone(r);
+	if (native_number_or(r, "driver", 0))
+		set_online_page_callback(native_online_page);
+	else
+		restore_online_page_callback(native_online_page);
+	for (; left; left -= nr, pfn += nr) {
+		nr = min(block - pfn % block, left);
+		*going_online = 0;
+		begun = native_now();
+		if (online_pages(pfn, nr, native_normal(), NULL))
+			native_fail("a block that does not go online", pfn);
+		walk += native_now() - *going_online;
+		init += *going_online - begun;
+	}
+	native_answer(r, "init", init);
+	native_answer(r, "walk", walk);
+	native_answer(r, "events", native_events);
+}
+
+/*
+ * boot tree= start= pages= free0= end0= ... [nid=] [unaccepted=]: initialises and
+ * frees memory as a thread of boot does, where memblock has it free: up to eight
+ * ranges from PFN FREE0 to before END0, FREE1 and so on. Answers ns= and events=.
+ */
+NATIVE_COMMAND(boot)
+{
+	unsigned long start = native_number(r, "start"), end = start + native_number(r, "pages");
+	char first[] = "free0", behind[] = "end0";
+	unsigned long free;
+	long begun;
+
+	native_zone(r);
+	for (free_ranges.nr = 0; free_ranges.nr < NATIVE_MAX_FREE; free_ranges.nr++) {
+		first[4] = behind[3] = '0' + free_ranges.nr;
+		free = native_number_or(r, first, 0);
+		if (!free)
+			break;
+		free_ranges.start[free_ranges.nr] = free;
+		free_ranges.end[free_ranges.nr] = native_number(r, behind);
+	}
+	begun = native_now();
+	deferred_init_memmap_job(start, end, native_normal());
+	native_answer(r, "ns", native_now() - begun);
+	native_answer(r, "events", native_events);
+}
+
+/* zone tree=: answers hash=, FNV-1a over the node that the last of these left. */
+NATIVE_COMMAND(zone)
+{
+	const u8 *bytes = (const u8 *)native_pgdat;
+	u64 hash = 0xcbf29ce484222325;
+	size_t i;
+
+	for (i = 0; i < sizeof(*native_pgdat); i++)
+		hash = (hash ^ bytes[i]) * 0x100000001b3;
+	native_answer(r, "hash", hash);
+}
+
+/* The free ranges of memblock, one after the other. */
+void __next_mem_range(u64 *i, int nid, enum memblock_flags flags,
+		      struct memblock_type *memory, struct memblock_type *reserved,
+		      phys_addr_t *start, phys_addr_t *end, int *node)
+{
+	if (*i >= free_ranges.nr) {
+		*i = ULLONG_MAX;
+		return;
+	}
+	*start = PFN_PHYS(free_ranges.start[*i]);
+	*end = PFN_PHYS(free_ranges.end[*i]);
+	++*i;
+}
+
+#ifdef for_each_free_mem_pfn_range_in_zone_from
+/* The same, on 6.12, where they lie in the zone. */
+void __next_mem_pfn_range_in_zone(u64 *i, struct zone *zone, unsigned long *start,
+				  unsigned long *end)
+{
+	phys_addr_t first, behind;
+
+	__next_mem_range(i, zone_to_nid(zone), MEMBLOCK_NONE, NULL, NULL, &first,
+			 &behind, NULL);
+	*start = *i == ULLONG_MAX ? ULONG_MAX : PHYS_PFN(first);
+	*end = *i == ULLONG_MAX ? 0 : PHYS_PFN(behind);
+}
+#endif
+
+/* Counts in the zone at once, without a CPU's share. */
+void __mod_zone_page_state(struct zone *zone, enum zone_stat_item item, long delta)
+{
+	atomic_long_add(delta, &zone->vm_stat[item]);
+}

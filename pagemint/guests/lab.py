@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The VM lab of each architecture: its scenarios, and the programs that it needs."""
+
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from pagemint.base.errors import Failure
+from pagemint.kernels import trees
+
+SCENARIOS = {
+    "fsdax": ("fsdax", "fsdax-files"),
+    "devdax": ("devdax", "devdax-mapping", "devdax-mem", "devdax-mem-mapping"),
+    "private": ("private", "private-hmm"),
+    "kmem": ("kmem", "kmem-again"),
+    "migrate": ("migrate", "folio", "migrate-selftest"),
+    "boot": ("boot",),
+}
+"""The values of --scenario, and the scenarios of guest/scenarios.py that each runs."""
+
+BIND_SCENARIOS = {
+    "fsdax": ("fsdax", "fsdax-mem"),
+    "devdax": ("devdax", "devdax-mem"),
+    "private": ("private",),
+}
+"""The same for a stock kernel and for arm64: only those that compare memmaps."""
+
+FRAGMENTS = ("vm", "use")
+"""The files of guest/config that configure the x86 kernels."""
+
+CPUS = {"migrate": 3}
+"""CPUs of a guest, where a scenario needs more than two: the kernel's migration test wants two,
+and more to disturb them."""
+
+
+@dataclass(frozen=True)
+class Lab:
+    """The lab of an architecture.
+
+    Attributes:
+        arch: of the kernels.
+        fragments: files of guest/config that configure them.
+        scenarios: the values of --scenario.
+        native: whether this machine has the same architecture: its guests can run under KVM, and
+            use its programs.
+        programs: those it needs, with the Debian package of each.
+        headers: likewise.
+    """
+
+    arch: trees.Arch
+    fragments: tuple[str, ...]
+    scenarios: dict[str, tuple[str, ...]]
+    native: bool
+    programs: dict[str, str]
+    headers: dict[str, str]
+
+    def check_programs(self) -> None:
+        """Check that all programs and headers are installed.
+
+        Raises:
+            Failure: some are missing; names their Debian packages.
+        """
+        # Guests run as root, whose PATH has more directories.
+        path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
+        missing = [
+            package
+            for program, package in self.programs.items()
+            if not shutil.which(program, path=path)
+        ]
+        missing += [name for header, name in self.headers.items() if not Path(header).exists()]
+        if missing:
+            raise Failure(
+                "Debian packages are missing", f"install them: apt-get install {' '.join(missing)}"
+            )
+
+
+LABS = {
+    "x86": Lab(
+        trees.X86,
+        FRAGMENTS,
+        SCENARIOS,
+        native=True,
+        programs={
+            "qemu-system-x86_64": "qemu-system-x86",
+            "ndctl": "ndctl",
+            "daxctl": "daxctl",
+            "mkfs.ext4": "e2fsprogs",
+            "mkfs.xfs": "xfsprogs",
+        },
+        headers={"/usr/include/numa.h": "libnuma-dev"},
+    ),
+    "arm64": Lab(
+        trees.ARM64,
+        ("vm", "arm64"),
+        BIND_SCENARIOS,
+        native=False,
+        programs={
+            "qemu-system-aarch64": "qemu-system-arm",
+            "aarch64-linux-gnu-gcc": "gcc-aarch64-linux-gnu",
+            "fdtput": "device-tree-compiler",
+        },
+        headers={},
+    ),
+}
+"""The values of --arch."""

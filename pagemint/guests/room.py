@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The size of an emulated device, and the memory of this machine that a guest with it takes."""
+
+from pagemint.base import machine
+from pagemint.base.errors import Failure
+from pagemint.base.sizes import format_size, parse_size
+
+SECTION = 1 << 27
+"""Bytes that a device is a multiple of, so that the kernel uses all of it."""
+
+_GUEST_RAM = 1_500_000_000  # bytes that a guest touches beside memmaps
+_MOVED = 1_000_000_000  # bytes at most that migrate moves at a time; a quarter of the device
+_SMALLEST = 1 << 29  # bytes of a device: xfs needs them
+_PRIVATE_MOST = 64_000_000_000  # bytes of device-private memory
+_KVM, _TCG = 100_000_000_000, 4_000_000_000  # bytes of a device, if no size is asked for
+
+
+def parse(text: str) -> int:
+    """Return the bytes of a device that `--size` asks for.
+
+    Raises:
+        Failure: it is not a size, too small, or more than this machine can hold.
+    """
+    size = parse_size(text)
+    if size < _SMALLEST:
+        raise Failure(f"a device of {text} is too small", "give at least 512MiB")
+    needed, free = _needed(size), machine.memory()["MemAvailable"]
+    if needed > free:
+        raise Failure(
+            f"a device of {format_size(size)} takes {format_size(needed)} of this machine's "
+            f"memory, of which {format_size(free)} are free",
+            f"give --size {_fitting(size) // 10**9}GB or less",
+        )
+    return size
+
+
+def default(accel: str) -> int:
+    """Return the bytes of a device if none are asked for: less where this machine is small.
+
+    Raises:
+        Failure: this machine cannot hold any.
+    """
+    return _fitting(_KVM if accel == "kvm" else _TCG)
+
+
+def whole_sections(size: int) -> tuple[int, int]:
+    """Return the bytes of a device of about `size`, and of device-private memory beside it."""
+    device = size // SECTION * SECTION
+    return device, min(device, _PRIVATE_MOST // SECTION * SECTION)
+
+
+def _needed(size: int) -> int:
+    """Return the bytes of host memory that a guest with such a device touches."""
+    # Moves touch each of three nodes.
+    moved = 3 * min(size // 4, _MOVED)
+    return _GUEST_RAM + moved + size // 64 + min(size, _PRIVATE_MOST) // 64
+
+
+def _fitting(wanted: int) -> int:
+    """Return the largest size up to `wanted` that this machine can hold."""
+    free = machine.memory()["MemAvailable"] * 0.9
+    while _needed(wanted) > free and wanted > _SMALLEST:
+        wanted //= 2
+    if _needed(wanted) > free:
+        raise Failure(
+            f"a guest takes {format_size(_needed(_SMALLEST))} of memory, "
+            f"and {format_size(int(free))} are free",
+            "end some programs, or use a larger machine",
+        )
+    return wanted

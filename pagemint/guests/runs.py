@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Scenarios, run in a guest with each kernel: their rows and checks, and how they ended."""
+
+from dataclasses import dataclass, field, replace
+
+from pagemint.base.progress import step
+from pagemint.guests import binds, boots, checks, copies, lab
+from pagemint.guests.guest import Guest
+from pagemint.guests.scenarios import Record
+from pagemint.kernels.image import Kernel
+from pagemint.results.rows import Check, Row
+
+
+@dataclass
+class Outcome:
+    """The results of scenarios.
+
+    Attributes:
+        binds: the rows of binds.
+        copies: the rows of copies.
+        checks: the tests.
+        status: 1 if the module for stock kernels filled other pages than it should.
+    """
+
+    binds: list[Row] = field(default_factory=list)
+    copies: list[Row] = field(default_factory=list)
+    checks: list[Check] = field(default_factory=list)
+    status: int = 0
+
+    def judge(self) -> int:
+        """Say how the memmaps compare and how the checks ended; the exit status."""
+        return max(self.status, binds.same_hashes(self.binds), checks.judge(self.checks))
+
+
+def run(
+    guest: Guest,
+    kernels: list[Kernel],
+    scenarios: dict[str, tuple[str, ...]],
+    rebinds: int,
+    private: int,
+) -> Outcome:
+    """Run scenarios on each kernel.
+
+    Args:
+        guest: how guests are run.
+        kernels: base and patched, or a stock kernel alone.
+        scenarios: by the value of --scenario, those of guest/scenarios.py.
+        rebinds: how many in each mode.
+        private: bytes of device-private memory.
+
+    Raises:
+        Failure: a guest fails.
+    """
+    outcome = Outcome()
+    for name, inner in scenarios.items():
+        if name == boots.SCENARIO:
+            outcome.checks += [boots.check(guest, kernel) for kernel in kernels]
+            continue
+        records: dict[str, list[Record]] = {}
+        for kernel in kernels:
+            # A new guest for each scenario: the first bind needs memory that nobody touched.
+            with step(f"{name}: running the {kernel.variant} kernel in a guest ({guest.accel})"):
+                booted = replace(guest, cpus=lab.CPUS.get(name, guest.cpus))
+                records[kernel.variant], _ = booted.run(kernel, ",".join(inner), rebinds, private)
+            outcome.checks += checks.checks_of(kernel.variant, records[kernel.variant])
+            outcome.status |= binds.judge_counts(records[kernel.variant])
+        for one in inner:
+            size = private if one == "private" else guest.device
+            outcome.binds += binds.rows_of(one, records, size)
+        outcome.copies += copies.rows_of(records)
+    return outcome

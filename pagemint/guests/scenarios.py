@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The program guest/scenarios.py: how it is started, and how its records are read."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from pagemint.base import files
+from pagemint.base.errors import Failure
+from pagemint.base.run import run
+from pagemint.kernels.image import Kernel
+
+Record = dict[str, Any]
+"""A JSON object that the program wrote."""
+
+
+def command(
+    kernel: Kernel,
+    scenarios: str,
+    rebinds: int,
+    private: int,
+    records: Path,
+    python: str = sys.executable,
+    host: Path = Path("/"),
+) -> list[str | Path]:
+    """Return the command line of guest/scenarios.py.
+
+    Args:
+        kernel: the kernel that it runs on.
+        scenarios: names, separated by commas.
+        rebinds: how many in each mode.
+        private: bytes of device-private memory.
+        records: the file that it writes, as this machine sees it.
+        python: the interpreter.
+        host: where that sees the files of this machine.
+    """
+    words: list[str | Path] = [
+        *(python, files.GUEST / "scenarios.py", "--scenario", scenarios),
+        *("--rebinds", str(rebinds), "--private-size", str(private)),
+        *("--module", kernel.module, "--output", records),
+        *("--folio-module", kernel.folio_module, "--hmm-module", kernel.hmm_module),
+        *("--headers", kernel.headers),
+    ]
+    words += ["--stock-module", kernel.filler] if kernel.filler else []
+    return [host / str(word).lstrip("/") if isinstance(word, Path) else word for word in words]
+
+
+def run_here(argv: list[str | Path], what: str, records: Path) -> list[Record]:
+    """Run guest/scenarios.py on this machine, to its end, and return its records.
+
+    Args:
+        argv: the command line.
+        what: names the work in messages.
+        records: the file that it writes.
+
+    Raises:
+        Failure: it found an error, or ended early.
+    """
+    ended = None
+    try:
+        run(argv, what=what)
+    except Failure as failure:
+        ended = failure
+    said = read(records)
+    errors = [record["error"] for record in said if "error" in record]
+    if errors:
+        raise Failure(f"{what} failed: {errors[0]}", "see dmesg for the kernel's messages")
+    if ended:
+        raise ended
+    return said
+
+
+def read(file: Path) -> list[Record]:
+    """Return the complete records in a file; none if the file does not exist."""
+    lines = file.read_text().splitlines() if file.exists() else []
+    return [json.loads(line) for line in lines if line.endswith("}")]

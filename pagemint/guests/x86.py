@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The x86 machine, run by virtme-ng: its command line, and whether it runs under KVM."""
+
+import os
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from pagemint.base import cache
+from pagemint.base.errors import Failure
+from pagemint.base.progress import note, step
+from pagemint.base.run import run
+
+_LOW = 2 << 30  # bytes of guest memory below 4 GiB
+_DEVICE_START = 4 << 30
+_HIGH = 4 << 30  # bytes of guest memory behind the device
+
+
+def argv(
+    image: Path,
+    command: Sequence[str | Path],
+    shared: Path,
+    *,
+    device: int,
+    cpus: int,
+    options: str,
+    append: str,
+    accel: str,
+    stock: bool,
+) -> list[str | Path]:
+    """Return the command line of virtme-ng for a guest that runs `command`, and ends.
+
+    Args:
+        image: the kernel's.
+        command: the program and its arguments, as the guest sees them.
+        shared: a directory of this machine that the guest may write to.
+        device: bytes of persistent memory.
+        cpus: how many.
+        options: more of QEMU's.
+        append: more of the kernel's command line.
+        accel: kvm or tcg.
+        stock: whether it is a stock kernel, which warns of CPUs of one package on two nodes.
+    """
+    # The device is a node of its own, so that the memory it becomes can be asked for.
+    nodes = (_LOW, device, _HIGH)
+    region = f"memmap={device >> 20}M!{_DEVICE_START >> 20}M"
+    machine = " ".join([*machine_options(nodes, cpus, accel, stock=stock), options])
+    # The guest looks for builds in the cache of this machine.
+    inside = ["env", f"XDG_CACHE_HOME={cache.root().parent}", *command]
+    return [
+        *("vng", "-r", image, "--force-9p", "--verbose", "--cpus", str(cpus)),
+        *(["--disable-kvm"] if accel == "tcg" else []),
+        *("--memory", f"{sum(nodes) >> 20}M", f"--qemu-opts={machine}"),
+        *("--append", f"{region} nokaslr panic=-1 {append}"),
+        *(f"--rwdir={shared}", "--", shlex.join(map(str, inside))),
+    ]
+
+
+def machine_options(
+    nodes: tuple[int, int, int], cpus: int, accel: str, *, stock: bool
+) -> list[str]:
+    """Return QEMU's options for the machine and its nodes.
+
+    Args:
+        nodes: bytes of each: below the device, the device, and behind it.
+        cpus: how many.
+        accel: kvm or tcg.
+        stock: see argv().
+    """
+    # The machine decides how much memory is below 4 GiB.
+    options = ["-machine q35"]
+    if accel == "tcg":
+        # With a thread for each CPU, QEMU 7.2 can fail an assertion of a PCI device while a CPU
+        # enumerates the devices.
+        options.append("-accel tcg,thread=single")
+    if stock:
+        on_nodes = f",cpus=0-{cpus - 1}", "", ""
+    else:
+        on_nodes = ",cpus=0", "", f",cpus=1-{cpus - 1}" if cpus > 1 else ""
+    for node, (size, cpu) in enumerate(zip(nodes, on_nodes, strict=True)):
+        # reserve=off: host memory is taken only where the guest touches it.
+        backend = f"memory-backend-ram,id=node{node},size={size},reserve=off"
+        options.append(f"-object {backend} -numa node,memdev=node{node}{cpu}")
+    return options
+
+
+def environment() -> dict[str, str]:
+    """Return this environment with the directory of vng, which starts its own helpers, in PATH."""
+    path = f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}"
+    return {**os.environ, "PATH": path}
+
+
+def choose_accel(asked: str, image: Path) -> str:
+    """Return kvm where a guest boots under it, else tcg: /dev/kvm can exist and not work.
+
+    Args:
+        asked: kvm, tcg or auto.
+        image: a kernel to try it with.
+
+    Raises:
+        Failure: KVM was asked for and does not work.
+    """
+    if asked == "tcg":
+        return asked
+    works = False
+    if os.access("/dev/kvm", os.R_OK | os.W_OK):
+        try:
+            with step("trying KVM"):
+                run(
+                    ["vng", "-r", image, "--force-9p", "--", "true"],
+                    env=environment(),
+                    limit=60,
+                    what="a guest under KVM",
+                )
+            works = True
+        except Failure:
+            note("a guest does not boot under KVM here; emulation is used instead")
+    if asked == "kvm" and not works:
+        raise Failure("KVM does not work on this machine", "use --accel tcg, for correctness only")
+    return "kvm" if works else "tcg"

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Rounds: all variants of a workload in turn, until their gains are known well enough."""
+
+import random
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from pagemint.native.link import BASE
+from pagemint.native.process import Host
+from pagemint.native.workload import Asked, Loop, Task, Timed, Workload
+from pagemint.results import estimates
+from pagemint.results.rows import Limit, Row
+
+_SEED = 73  # the order of the runs is the same in each bench
+_CLOSE = 0.03  # of a median ratio, on either side of it: its 95% interval, when it is known
+_CHOICE = 3  # rounds after which only the fastest of competing plain loops goes on
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How many rounds there are.
+
+    Attributes:
+        least: rounds at the least.
+        seconds: after which no further round begins; 0 ends with the least.
+    """
+
+    least: int = 10
+    seconds: float = 10.0
+
+
+class _Taken:
+    """The runs of one workload so far."""
+
+    def __init__(self, tasks: Sequence[Task], loops: Sequence[Loop]) -> None:
+        self.tasks = tasks
+        self.loops = list(loops)
+        self.runs: dict[Task, list[Timed]] = {task: [] for task in tasks}
+        self.loop_runs: dict[Loop, list[int]] = {loop: [] for loop in loops}
+
+    def round(self, host: Host, order: random.Random) -> tuple[dict[Task, Timed], dict[Loop, int]]:
+        """Run everything once, in a shuffled order."""
+        both: list[Task | Loop] = [*self.tasks, *self.loops]
+        # No variant always follows the same other one, for whose dirty lines it pays.
+        order.shuffle(both)
+        timed: dict[Task, Timed] = {}
+        looped: dict[Loop, int] = {}
+        for one in both:
+            if isinstance(one, Task):
+                timed[one] = one.run(host)
+            else:
+                looped[one] = one.run(host)
+        return timed, looped
+
+    def add(self, timed: dict[Task, Timed], looped: dict[Loop, int]) -> None:
+        for task, run in timed.items():
+            self.runs[task].append(run)
+        for loop, ns in looped.items():
+            self.loop_runs[loop].append(ns)
+        if len(next(iter(self.runs.values()))) == _CHOICE:
+            self._choose()
+
+    def _choose(self) -> None:
+        """Leave the fastest of the loops that compete."""
+        fastest: dict[tuple[object, ...], Loop] = {}
+        for loop in self.loops:
+            held = fastest.setdefault(loop.bounds, loop)
+            if min(self.loop_runs[loop]) < min(self.loop_runs[held]):
+                fastest[loop.bounds] = loop
+        self.loops = list(fastest.values())
+        self.loop_runs = {loop: self.loop_runs[loop] for loop in self.loops}
+
+    def is_known(self) -> bool:
+        """Whether the interval of every gain over base is narrow."""
+        base = {task.case: task for task in self.tasks if task.variant == (BASE, "")}
+        for task in self.tasks:
+            over = base.get(replace(task.case, threads=1))
+            if over and over is not task:
+                gain = estimates.gain(_ms(self.runs[over]), _ms(self.runs[task]), paired=True)
+                middle = gain.paired
+                if max(middle.high - middle.value, middle.value - middle.low) > (
+                    _CLOSE * middle.value
+                ):
+                    return False
+        return True
+
+    def result(self) -> tuple[list[Row], list[Limit]]:
+        """Return a row for each task, and the limits."""
+        rows = [
+            Row(
+                task.case,
+                task.variant.tree,
+                task.variant.mode,
+                _ms(runs),
+                walk_ms=[run.walk_ns / 1e6 for run in runs if run.walk_ns],
+            )
+            for task, runs in self.runs.items()
+        ]
+        self._choose()
+        limits = [
+            replace(
+                loop.limit,
+                workload=self.tasks[0].case.workload,
+                runs_ms=[ns / 1e6 for ns in runs],
+            )
+            for loop, runs in self.loop_runs.items()
+        ]
+        return rows, limits
+
+
+def measure(
+    hosts: Iterator[Host],
+    workload: Workload,
+    asked: Asked,
+    patience: Patience,
+    done: Callable[[float], None],
+) -> tuple[list[Row], list[Limit]]:
+    """Time a workload in rounds.
+
+    Args:
+        hosts: yields a host that is set up each time that another one is to be used.
+        workload: which one.
+        asked: the settings.
+        patience: how many rounds.
+        done: is told of each round.
+
+    Returns:
+        a row for each of its tasks, and its limits.
+    """
+    order = random.Random(_SEED)
+    host = next(hosts)
+    taken = _Taken(list(workload.tasks(asked)), list(workload.loops(host, asked)))
+    begun = time.monotonic()
+    number = 0
+    while number < patience.least or (
+        time.monotonic() - begun < patience.seconds and not taken.is_known()
+    ):
+        fresh = workload.rounds and number % workload.rounds == 0
+        if fresh and number:
+            host = next(hosts)
+        if fresh or not number:
+            # The first round in a process does not count.
+            taken.round(host, order)
+        taken.add(*taken.round(host, order))
+        number += 1
+        done(1)
+    return taken.result()
+
+
+def _ms(runs: Sequence[Timed]) -> list[float]:
+    return [run.ns / 1e6 for run in runs]

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A workload: the kernel code that a bench times, and how to ask the native host for a run of it.
+
+A workload is one C file in native/workloads/, compiled as kernel code of each tree, and one module
+in pagemint/native/workloads/ that describes it here.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from pagemint.base.memmap import MODES, PAGE, STRUCT_PAGE
+from pagemint.native.link import AGAIN, BASE, PATCHED
+from pagemint.native.process import Host
+from pagemint.results.rows import Case, Limit
+
+FIRST_PFN = 1 << 20
+"""The first page of all memory in the host: at 4 GiB, aligned for every compound."""
+
+
+class Variant(NamedTuple):
+    """A tree, and a mode if it has any."""
+
+    tree: str
+    mode: str = ""
+
+
+MODAL = (Variant(BASE), Variant(AGAIN), *(Variant(PATCHED, mode) for mode in MODES))
+"""The variants of a workload that writes a memmap."""
+
+PAIR = (Variant(BASE), Variant(PATCHED))
+"""The variants of a workload without modes."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The settings of a bench.
+
+    Attributes:
+        device_bytes: size of the device, or of the memory.
+        threads: numbers of threads to share work among, each in turn.
+        returns: what returns of the kernel code are patched to.
+    """
+
+    device_bytes: int
+    threads: tuple[int, ...] = (1,)
+    returns: str = "plain"
+
+
+class Timed(NamedTuple):
+    """One run, in nanoseconds; the walk in it that frees pages, where it is told apart."""
+
+    ns: int
+    walk_ns: int = 0
+
+
+@dataclass(frozen=True)
+class Task:
+    """A run that is repeated in each round.
+
+    Attributes:
+        case: its condition.
+        variant: whose code it runs.
+        run: does it once.
+    """
+
+    case: Case
+    variant: Variant
+    run: Callable[[Host], Timed] = field(compare=False)
+
+
+@dataclass(frozen=True, eq=False)
+class Loop:
+    """A plain loop that may be the limit of some tasks.
+
+    Attributes:
+        limit: it, with no runs yet.
+        run: does it once and returns nanoseconds.
+    """
+
+    limit: Limit
+    run: Callable[[Host], int]
+
+    @property
+    def bounds(self) -> tuple[object, ...]:
+        """Loops that are equal in this compete: the fastest is the limit."""
+        return (self.limit.threads, self.limit.folio_bytes)
+
+
+@dataclass(frozen=True)
+class Workload:
+    """What a bench times under one name.
+
+    Attributes:
+        name: on the command line and in results.
+        memory: bytes that it maps for some settings; 0 if it cannot run with them.
+        setup: maps memory in a host that has just been started and returns how many bytes of it
+            lie in huge pages; workloads with the same setup share a host.
+        tasks: the tasks for some settings.
+        loops: the limits of these tasks.
+        rounds: rounds for which a host is used; then another one is started. 0 is for ever.
+        sized: whether it depends on the size of the device; if not, it is timed once, with the
+            returns of this machine's kernel.
+    """
+
+    name: str
+    memory: Callable[[Asked], int]
+    setup: Callable[[Host, Asked], int]
+    tasks: Callable[[Asked], Iterable[Task]]
+    loops: Callable[[Host, Asked], Iterable[Loop]]
+    rounds: int = 0
+    sized: bool = True
+
+
+def memmap_bytes(asked: Asked) -> int:
+    """Return the size of the memmap of the device."""
+    return asked.device_bytes // PAGE * STRUCT_PAGE
+
+
+def map_memmap(host: Host, asked: Asked) -> int:
+    """Give a host the memmap of the device and return how many bytes lie in huge pages."""
+    return int(host.ask("map", first=FIRST_PFN, pages=asked.device_bytes // PAGE)["huge"])
+
+
+def fill_loops(host: Host, asked: Asked, threads: Sequence[int]) -> Iterable[Loop]:
+    """Return the plain loops that fill the memmap of the device."""
+    pages = asked.device_bytes // PAGE
+    for count in threads:
+        for name in host.ask("fill_loops")["loop"].split(","):
+            limit = Limit(
+                "fill", name, asked.device_bytes, pages, [], threads=count, returns=asked.returns
+            )
+
+            def run(host: Host, name: str = name, count: int = count) -> int:
+                answer = host.ask("fill", loop=name, first=FIRST_PFN, pages=pages, threads=count)
+                return int(answer["ns"])
+
+            yield Loop(limit, run)
+
+
+def choose(host: Host, variant: Variant, threads: int = 1) -> None:
+    """Have a tree run in a mode, with so many threads at most."""
+    if variant.mode:
+        host.ask("mode", tree=variant.tree, name=variant.mode)
+        host.ask("threads", tree=variant.tree, nr=threads)
+
+
+def shares_work(variant: Variant) -> bool:
+    """Whether threads make a difference: mainline's own loop has one."""
+    return variant.mode not in ("", "slow")

@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The workloads: each module here describes some in WORKLOADS."""
+
+import importlib
+import pkgutil
+
+from pagemint.native.workload import Workload
+
+
+def known() -> dict[str, Workload]:
+    """Return all workloads by name, those of this folder's modules in the order of their names."""
+    modules = sorted(found.name for found in pkgutil.iter_modules(__path__))
+    return {
+        workload.name: workload
+        for name in modules
+        for workload in importlib.import_module(f"{__name__}.{name}").WORKLOADS
+    }

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Copies of folios: both trees' code for each class of CPU.
+
+The code is that of a class of CPU, run on this machine's core: no claim about another core.
+Source and destination are out of the cache when a copy begins.
+"""
+
+from collections.abc import Iterable
+from functools import partial
+
+from pagemint.base.memmap import PAGE
+from pagemint.native.process import Host
+from pagemint.native.workload import (
+    FIRST_PFN,
+    PAIR,
+    Asked,
+    Loop,
+    Task,
+    Timed,
+    Variant,
+    Workload,
+)
+from pagemint.results.rows import Case, Limit
+
+ORDERS = (4, 6, 9, 18)
+"""Orders of the folios: 64 KiB, 256 KiB, 2 MiB and 1 GiB."""
+
+CLASSES = ("fsrm+erms", "erms", "rep_good", "none")
+"""The features that choose a copy, best first: each class also has those of later ones."""
+
+FUNCTIONS = {
+    "folio_copy": ("folio_copy", False),
+    "folio_mc_copy": ("folio_mc_copy", False),
+    "folio_mc_copy, fragile": ("folio_mc_copy", True),
+    "copy_user_large_folio": ("copy_user_large_folio", False),
+}
+"""The functions in results: a function of the kernel, and whether copy_mc_fragile() copies."""
+
+_SAMPLE = 32 << 20  # bytes that a run copies, of folios that are smaller
+_LARGEST = PAGE << ORDERS[-1]
+# In some processes the loop of copy_mc_fragile() is half as slow again, whichever tree's it is,
+# as long as they live. So no single process decides.
+_ROUNDS = 2
+
+
+def _pages(order: int) -> int:
+    """Return how many pages a run copies."""
+    return max(_SAMPLE // PAGE, 1 << order)
+
+
+def _memory(asked: Asked) -> int:
+    return 2 * _LARGEST
+
+
+def _setup(host: Host, asked: Asked) -> int:
+    pages = 2 * _LARGEST // PAGE
+    host.ask("map", first=FIRST_PFN, pages=pages)
+    return int(host.ask("memory", first=FIRST_PFN, pages=pages)["huge"])
+
+
+def _tasks(asked: Asked) -> Iterable[Task]:
+    for order in ORDERS:
+        for function, (_, fragile) in FUNCTIONS.items():
+            for cpu_class in CLASSES if not fragile else CLASSES[1:2]:
+                case = Case(
+                    "folio",
+                    _pages(order) * PAGE,
+                    _pages(order),
+                    returns=asked.returns,
+                    function=function,
+                    cpu_class=cpu_class,
+                    folio_bytes=PAGE << order,
+                )
+                for variant in PAIR:
+                    yield Task(case, variant, partial(_copy, variant, case, order))
+
+
+def _prepare(host: Host, order: int) -> dict[str, int]:
+    """Make the folios, have them out of the cache, and return where they are."""
+    pages = _pages(order)
+    # The base tree's own code makes the compounds.
+    host.ask(
+        "init",
+        tree="base",
+        start=FIRST_PFN,
+        pages=2 * pages,
+        type="fsdax",
+        order=order,
+        altmap=1,
+    )
+    # A copy that is far larger than the cache evicts by itself.
+    if PAGE << order <= _SAMPLE:
+        host.ask("evict", pfn=FIRST_PFN, pages=2 * pages)
+    return {
+        "order": order,
+        "folios": pages >> order,
+        "to": FIRST_PFN,
+        "from": FIRST_PFN + pages,
+    }
+
+
+def _copy(variant: Variant, case: Case, order: int, host: Host) -> Timed:
+    name, fragile = FUNCTIONS[case.function]
+    host.patch(case.returns, case.cpu_class, fragile=int(fragile))
+    where = _prepare(host, order)
+    answer = host.ask("copy", tree=variant.tree, function=name, **where)
+    return Timed(int(answer["ns"]))
+
+
+def _loops(host: Host, asked: Asked) -> Iterable[Loop]:
+    for order in ORDERS:
+        for name in host.ask("copy_loops")["loop"].split(","):
+            pages = _pages(order)
+            limit = Limit(
+                "copy",
+                name,
+                pages * PAGE,
+                pages,
+                [],
+                returns=asked.returns,
+                folio_bytes=PAGE << order,
+            )
+            yield Loop(limit, partial(_loop, name, order))
+
+
+def _loop(name: str, order: int, host: Host) -> int:
+    return int(host.ask("copy_loop", loop=name, **_prepare(host, order))["ns"])
+
+
+WORKLOADS = (
+    Workload(
+        name="folio",
+        memory=_memory,
+        setup=_setup,
+        tasks=_tasks,
+        loops=_loops,
+        rounds=_ROUNDS,
+        sized=False,
+    ),
+)
+"""A copy does not return for each page, so returns make no difference to it."""

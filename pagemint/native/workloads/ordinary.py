@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Ordinary memory: blocks added and brought online, and memory that boot initialises late."""
+
+from collections.abc import Iterable
+from functools import partial
+
+from pagemint.base.memmap import PAGE
+from pagemint.native.process import Host
+from pagemint.native.workload import (
+    FIRST_PFN,
+    MODAL,
+    Asked,
+    Loop,
+    Task,
+    Timed,
+    Variant,
+    Workload,
+    choose,
+    fill_loops,
+    map_memmap,
+    memmap_bytes,
+)
+from pagemint.results.rows import Case
+
+_BLOCKS = (128 << 20, 2 << 30)
+"""Bytes of a memory block: the smallest on x86-64, and that of machines with much memory."""
+
+_CHUNK = 4 << 20
+"""Bytes that boot initialises before it frees them."""
+
+
+def _pages(asked: Asked, block: int) -> int:
+    """Return how many pages are brought up: whole blocks only."""
+    return asked.device_bytes // block * block // PAGE
+
+
+def _case(name: str, asked: Asked, block: int, shown: int) -> Case:
+    return Case(
+        name, asked.device_bytes, _pages(asked, block), returns=asked.returns, block_bytes=shown
+    )
+
+
+def _hotplug_tasks(asked: Asked) -> Iterable[Task]:
+    # No block is larger than the memory.
+    largest = 1 << asked.device_bytes.bit_length() - 1
+    for block in dict.fromkeys(min(block, largest) for block in _BLOCKS):
+        case = _case("hotplug", asked, block, block)
+        for variant in MODAL:
+            yield Task(case, variant, partial(_hotplug, variant, case))
+
+
+def _hotplug(variant: Variant, case: Case, host: Host) -> Timed:
+    choose(host, variant)
+    answer = host.ask(
+        "hotplug",
+        tree=variant.tree,
+        start=FIRST_PFN,
+        pages=case.pages,
+        block=case.block_bytes // PAGE,
+    )
+    init, walk = int(answer["init"]), int(answer["walk"])
+    return Timed(init + walk, walk)
+
+
+def _boot_tasks(asked: Asked) -> Iterable[Task]:
+    case = _case("boot", asked, _CHUNK, 0)
+    for variant in MODAL:
+        yield Task(case, variant, partial(_boot, variant, case))
+
+
+def _boot(variant: Variant, case: Case, host: Host) -> Timed:
+    choose(host, variant)
+    answer = host.ask(
+        "boot",
+        tree=variant.tree,
+        start=FIRST_PFN,
+        pages=case.pages,
+        free0=FIRST_PFN,
+        end0=FIRST_PFN + case.pages,
+    )
+    return Timed(int(answer["ns"]))
+
+
+def _loops(host: Host, asked: Asked) -> Iterable[Loop]:
+    return fill_loops(host, asked, (1,))
+
+
+WORKLOADS = (
+    Workload("hotplug", memmap_bytes, map_memmap, _hotplug_tasks, _loops),
+    Workload("boot", memmap_bytes, map_memmap, _boot_tasks, _loops),
+)
+"""One thread each, as in the kernel: hot-add has one, and boot one for each piece of memory."""

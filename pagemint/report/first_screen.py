@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The lines that end a bench: at most 25, of at most 80 columns except for long paths."""
+
+from pathlib import Path
+
+from pagemint.base.sizes import format_size
+from pagemint.results import cases, estimates
+from pagemint.results.cases import is_copy
+from pagemint.results.rows import Case
+from pagemint.results.verdict import Judged, default
+
+MOST_LINES = 25
+"""Lines of a screen."""
+
+WIDTH = 80
+"""Characters of a line."""
+
+_FOLIOS = (2 << 20, 1 << 30)  # bytes: the sizes that have a line of their own
+_NAME = 16  # characters of the first column
+_COLUMNS = " mainline   ours mode        gain (95%)          fastest  limit"
+
+
+def lines(judged: Judged, json: str | None, report: Path | None) -> list[str]:
+    """Return the lines: workloads, folio copies, fill limit, noise, best mode, files."""
+    below = [
+        *_folios(judged),
+        *_fill_limit(judged),
+        *_noise(judged),
+        *_best_mode(judged),
+        *_files(json, report),
+    ]
+    return [*_workloads(judged, MOST_LINES - len(below)), *below]
+
+
+def _workloads(judged: Judged, room: int) -> list[str]:
+    """Return a line for each workload under its kind of returns, on at most `room` lines."""
+    chosen = [case for case in cases.largest(judged.lines) if _is_shown(judged, case)]
+    if not chosen:
+        return []
+    # The returns of the machine's own kernel come first.
+    own = judged.result.kernel.returns
+    kinds = sorted(dict.fromkeys(case.returns for case in chosen), key=lambda one: one != own)
+    made = [_title(chosen[0], own)]
+    for kind in kinds:
+        made.append(f"{_cut(cases.returns_of(kind), _NAME):<{_NAME}}{_COLUMNS}")
+        made += [_workload(judged, case) for case in chosen if case.returns == kind]
+    if len(made) <= room:
+        return made
+    # Rows are left out from the end; a heading among them is not one.
+    hidden = sum(not line.endswith(_COLUMNS) for line in made[room - 1 :])
+    return [*made[: room - 1], f"{hidden} more: --tables"]
+
+
+def _is_shown(judged: Judged, case: Case) -> bool:
+    members = judged.lines[case]
+    ours = members.get(default(members))
+    return not is_copy(case) and "base" in members and ours is not None and ours.gain is not None
+
+
+def _title(case: Case, own: str) -> str:
+    condition = f"Memmap of {format_size(case.device_bytes)}, {cases.threads(case.threads)}"
+    kernel = f"; this machine's kernel has {cases.returns_of(own)}" if own else ""
+    return _cut(f"{condition}; medians in ms{kernel}", WIDTH)
+
+
+def _workload(judged: Judged, case: Case) -> str:
+    members = judged.lines[case]
+    base, ours = members["base"], members[default(members)]
+    gain = ours.gain
+    assert gain is not None
+    paired = gain.paired
+    interval = f"({paired.low:.2f} to {paired.high:.2f})" if paired.known else "(few runs)"
+    share = f"{ours.limit_share:.2f}" if ours.limit_share else "?"
+    name = _cut(cases.short_title(case), _NAME)
+    return (
+        f"{name:<{_NAME}}{base.time.value:>9.1f}{ours.time.value:>7.1f} "
+        f"{_cut(ours.row.variant, 10):<10}{paired.value:>5.2f}x {interval:<15}"
+        f"{gain.fastest:>7.2f}x{share:>7}"
+    )
+
+
+def _folios(judged: Judged) -> list[str]:
+    """Return a line for each size: the least and the best gain of the functions.
+
+    The gains are those of this machine's CPU class, or of all classes where it is not known.
+    """
+    made = []
+    own = judged.result.host.cpu_class
+    for size in _FOLIOS:
+        gains = {
+            case: members["patched"].gain.headline
+            for case, members in judged.lines.items()
+            if case.folio_bytes == size and "patched" in members and members["patched"].gain
+        }
+        gains = {case: gain for case, gain in gains.items() if case.cpu_class == own} or gains
+        if gains:
+            least, best = min(gains, key=gains.__getitem__), max(gains, key=gains.__getitem__)
+            text = f"{cases.folios(size)}: {gains[least]:.2f}x ({least.function})"
+            if best != least:
+                text += f" to {gains[best]:.2f}x ({best.function})"
+            made.append(_cut(text, WIDTH))
+    return made
+
+
+def _fill_limit(judged: Judged) -> list[str]:
+    """Return a line on the best loop of one thread, on the largest device."""
+    alone = [one for one in judged.result.limits if one.kind == "fill" and one.threads == 1]
+    if not alone:
+        return []
+    most = max(limit.device_bytes for limit in alone)
+    best = max(
+        (limit for limit in alone if limit.device_bytes == most),
+        key=estimates.limit_bytes_per_s,
+    )
+    speed = estimates.limit_bytes_per_s(best) / 1e9
+    return [
+        _cut(f"Fill limit: {speed:.1f} GB/s, the best plain loop ({best.loop}), 1 thread", WIDTH)
+    ]
+
+
+def _noise(judged: Judged) -> list[str]:
+    """Return how far the figures can be trusted, on one line or two."""
+    floor = judged.worst_floor
+    same = f"The same code twice differs by up to {floor - 1:.1%}." if floor else ""
+    worst = judged.noisiest
+    if not worst or not worst.gain:
+        quiet = "Quiet machine: both ratios of each gain agree within 5%."
+        return [quiet, same] if same else [quiet]
+    case = worst.row.case
+    where = f"{cases.short_title(case)} {worst.row.variant}, {cases.threads(case.threads)}"
+    apart = f"{worst.gain.disagreement - 1:.0%}"
+    said = _cut(f"Noisy machine: the two gains differ by up to {apart} ({where}", WIDTH - 2)
+    return [f"{said}).", f"The headline is the smaller one. {same}".rstrip()]
+
+
+def _best_mode(judged: Judged) -> list[str]:
+    modes = judged.best_modes()
+    if not modes:
+        return []
+    if len(modes) == 1:
+        return [f"Best mode on this machine: {modes[0]}."]
+    return [f"Best mode on this machine: {' and '.join(modes)} tie."]
+
+
+def _files(json: str | None, report: Path | None) -> list[str]:
+    where = {None: "not kept (--json FILE)", "-": "standard output"}.get(json, json)
+    page = report / "index.html" if report else "left out (--no-report)"
+    return [f"Every row: --tables. JSON: {where}", f"Report: {page}"]
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The plots of several results side by side."""
+
+import itertools
+import statistics
+from collections.abc import Sequence
+
+from pagemint.report import plots
+from pagemint.report.drawings import GAIN_AXIS, GAIN_NOTE, MOST_PLOTS, MOST_SERIES, fastest_of
+from pagemint.report.names import Names
+from pagemint.report.plots import Frame, Group, Plot
+from pagemint.results import cases
+from pagemint.results.cases import title
+from pagemint.results.verdict import Judged
+
+
+def draw(results: Sequence[tuple[str, Judged]], names: Names) -> list[Plot]:
+    """Draw each case that several results have, one group a result.
+
+    Args:
+        results: each with the letter that stands for it.
+        names: gives the plots their names.
+    """
+    drawn = []
+    able = [(tag, judged) for tag, judged in results if judged.result.host.times_comparable]
+    found = dict.fromkeys(case for _, judged in able for case in judged.lines)
+    shared = [case for case in found if sum(case in judged.lines for _, judged in able) > 1]
+    for case in cases.largest(shared)[:MOST_PLOTS]:
+        times, gains = [], []
+        for tag, judged in able:
+            few = dict(itertools.islice(judged.lines.get(case, {}).items(), MOST_SERIES))
+            if not few:
+                continue
+            result = judged.result
+            kernel = f"Linux {result.kernel.version}, {result.host.date:%Y-%m-%d}"
+            name = f"{tag}: {result.host.cpu}\n{kernel}"
+            limits = [line.limit_ms for line in few.values() if line.limit_ms]
+            limit = statistics.median(limits) if limits else None
+            times.append(Group(name, {key: few[key].time for key in few}, limit))
+            ratios = {key: line.gain.paired for key, line in few.items() if line.gain}
+            gains.append(Group(name, ratios, None, judged.floor(case), fastest_of(few)))
+        about = str(cases.condition(case))
+        what = title(case)
+        frame = Frame(names("side by side", what), f"{what} side by side", about, "time (ms)", "")
+        drawn.append(plots.bars(frame, times, "limit"))
+        gains = [group for group in gains if group.values]
+        if gains:
+            frame = Frame(
+                names("gain side by side", what),
+                f"{what}: gains side by side",
+                about,
+                GAIN_AXIS,
+                f"Each over base on its own machine. {GAIN_NOTE}",
+            )
+            drawn.append(plots.ratios(frame, gains))
+    return drawn

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Cases: their names, and which of them belong together."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from pagemint.base import returns
+from pagemint.base.sizes import format_power, format_size
+from pagemint.results import estimates
+from pagemint.results.rows import Case, Limit
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What the rows of one table have in common.
+
+    Attributes:
+        device_bytes: see Case.
+        threads: see Case.
+        returns: see Case.
+    """
+
+    device_bytes: int
+    threads: int
+    returns: str
+
+    def __str__(self) -> str:
+        parts = (format_size(self.device_bytes), threads(self.threads), returns_of(self.returns))
+        return ", ".join(part for part in parts if part)
+
+
+def condition(case: Case) -> Condition:
+    """Return the condition of a case."""
+    return Condition(case.device_bytes, case.threads, case.returns)
+
+
+def threads(count: int) -> str:
+    """Return a number of threads in words: "2 threads"."""
+    return "1 thread" if count == 1 else f"{count} threads"
+
+
+def returns_of(key: str) -> str:
+    """Return the name of a kind of returns: "Safe RET"."""
+    return returns.NAMES.get(key, key)
+
+
+def is_copy(case: Case) -> bool:
+    """Whether pages are copied, so that bytes per second are of interest."""
+    return bool(case.function or case.folio_bytes)
+
+
+def title(case: Case) -> str:
+    """Return the name of a case among others of its condition: "hotplug, 128 MiB blocks"."""
+    words = [case.function or case.workload, case.cpu_class]
+    if case.block_bytes:
+        words.append(f"{_power(case.block_bytes)} blocks")
+    if case.folio_bytes:
+        words.append(folios(case.folio_bytes))
+    return ", ".join(word for word in words if word)
+
+
+def short_title(case: Case) -> str:
+    """Return the name of a case in 16 characters where possible: "hotplug 128 MiB"."""
+    return f"{case.workload} {_power(case.block_bytes)}" if case.block_bytes else title(case)
+
+
+def folios(size: int) -> str:
+    """Return folios of `size` bytes in words: "2 MiB folios"."""
+    return f"{_power(size)} folios"
+
+
+def _power(size: int) -> str:
+    """Return a size in binary units if it is a power of two, else in decimal ones."""
+    binary = size >= 1 << 10 and not size & (size - 1)
+    return format_power(size) if binary else format_size(size)
+
+
+def of_any_size(case: Case) -> Case:
+    """Return the case without its size, to find those that differ in nothing else."""
+    return replace(case, device_bytes=1, pages=1)
+
+
+def largest(cases: Iterable[Case]) -> list[Case]:
+    """Return those of the largest device and the fewest threads, one for each other property."""
+    best: dict[Case, Case] = {}
+    for case in cases:
+        key = replace(of_any_size(case), threads=1)
+        held = best.get(key)
+        if not held or (case.device_bytes, -case.threads) > (held.device_bytes, -held.threads):
+            best[key] = case
+    return list(best.values())
+
+
+def limit_of(case: Case, limits: Iterable[Limit]) -> Limit | None:
+    """Return the limit of a case: the fastest of those timed beside it, if there are any."""
+    kind = "copy" if is_copy(case) else "fill"
+    beside = (case.device_bytes, case.threads, case.returns, case.folio_bytes)
+    fitting = [
+        limit
+        for limit in limits
+        if limit.kind == kind
+        and limit.workload in ("", case.workload)
+        and (limit.device_bytes, limit.threads, limit.returns, limit.folio_bytes) == beside
+    ]
+    return min(fitting, key=lambda limit: estimates.limit_ms(limit, case.pages), default=None)

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Guests that several test files boot, and the checks of their records."""
+
+import os
+
+import pytest
+
+from pagemint.base.memmap import MODES
+from pagemint.guests import binds
+from pagemint.guests.guest import Guest
+from pagemint.guests.scenarios import Record
+from pagemint.kernels import stock
+
+DEVICE = 1 << 28
+"""Bytes of the emulated device."""
+
+SUITES = (
+    "copy_highpages",
+    "memcpy_flushcache",
+    "memfill_streaming",
+    "memmap_template",
+    "memmap_threads",
+)
+"""The KUnit suites of the series."""
+
+LONG = pytest.mark.skipif(
+    not os.environ.get("PAGEMINT_VM"), reason="minutes in a guest: run make check-vm"
+)
+
+
+def from_stock_kernel(
+    line: str, scenarios: list[str], rebinds: int, *, fault: bool = False
+) -> list[Record]:
+    """Boot a stock kernel in an emulated guest, and return its records."""
+    guest = Guest("tcg", DEVICE, 3600, None)
+    kernel = stock.kernel(line, fault=fault)
+    return guest.run(kernel, ",".join(scenarios), rebinds, DEVICE)[0]
+
+
+def check_memmaps(scenario: str, guests: dict[str, tuple[list[Record], str]]) -> None:
+    """Check that base and each mode of patched left the same memmap, a large one."""
+    records = {tree: said for tree, (said, _) in guests.items()}
+    rows = binds.rows_of(scenario, records, DEVICE)
+    expected = [("base", ""), *(("patched", mode) for mode in MODES)]
+    assert [(row.tree, row.mode) for row in rows] == expected
+    assert all(row.hash and row.case.pages > 10_000 for row in rows)
+    assert binds.same_hashes(rows) == 0

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Memmaps that a native host shares with a test, and calls of memmap_init_zone_device()."""
+
+import mmap
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from kernel_lines import LINES, WHOLE
+
+from pagemint.base.memmap import STRUCT_PAGE
+from pagemint.kernels import objects, sources, trees
+from pagemint.native import link
+from pagemint.native.link import Program
+from pagemint.native.process import Host
+from pagemint.native.workload import FIRST_PFN
+
+SECTION = 1 << 15
+PAGEBLOCK = 512
+DEDUPLICATED = 128  # pages of a compound that have a memmap of their own
+MARGIN = 64  # pages that are watched on both sides of the written ones
+WINDOW = 2 * SECTION + 3 * (1 << 18) + 2 * MARGIN
+POISON = 0xA5
+MIGRATE_MOVABLE = 1
+TYPES = ("private", "coherent", "fsdax", "generic", "pci_p2pdma")
+CONFIGS = {"mask": objects.DEBIAN, "pointer": objects.NO_MASK}
+# On 6.12 tails point to their head in either.
+HOSTS = [
+    (line, name)
+    for line in LINES
+    for name, config in CONFIGS.items()
+    if line in WHOLE or config == objects.DEBIAN
+]
+
+
+def program_for(line: str, config: str) -> Program:
+    """Return the host of a kernel line and one of CONFIGS."""
+    return link.link(trees.pair(sources.get(line)), CONFIGS[config])
+
+
+@dataclass(frozen=True)
+class Case:
+    """One call of memmap_init_zone_device().
+
+    Attributes:
+        start: the first PFN, counted from the first that the window can hold.
+        nr: pages, those of the altmap among them.
+        altmap: pages that the altmap reserves and has for the memory map, or None.
+    """
+
+    type: str
+    order: int
+    start: int
+    nr: int
+    altmap: tuple[int, int] | None
+    nid: int
+    early: bool
+
+    @property
+    def first(self) -> int:
+        """The first PFN that is initialised."""
+        return FIRST_PFN + MARGIN + self.start + sum(self.altmap or (0, 0))
+
+    @property
+    def end(self) -> int:
+        """The PFN behind the range."""
+        return FIRST_PFN + MARGIN + self.start + self.nr
+
+    @property
+    def written_end(self) -> int:
+        """The PFN behind the last compound, which is always whole."""
+        compounds = max(0, -(-(self.end - self.first) >> self.order))
+        return self.first + (compounds << self.order)
+
+    def arguments(self) -> dict[str, object]:
+        """Return the arguments of the host's command init."""
+        found: dict[str, object] = {
+            "start": FIRST_PFN + MARGIN + self.start,
+            "pages": self.nr,
+            "type": self.type,
+            "order": self.order,
+            "nid": self.nid,
+            "early": int(self.early),
+        }
+        if self.altmap:
+            found |= {"altmap": 1, "reserve": self.altmap[0], "free": self.altmap[1]}
+        return found
+
+
+class Memmap:
+    """A host, and the memory map that it shares with this process."""
+
+    def __init__(self, host: Host, memory: int) -> None:
+        self.host = host
+        self.bytes = mmap.mmap(memory, 0)
+        self.threads = 1  # of the last initialisation
+
+    def init(self, case: Case, variant: str) -> tuple[bytes, list[str], int]:
+        """Poison the watched pages, initialise, and return them, the pageblocks and the events."""
+        watched = (case.written_end if case.written_end > case.first else case.end) + MARGIN
+        low = min(case.first, FIRST_PFN + MARGIN + case.start) - MARGIN
+        self.host.ask("poison", byte=POISON, first=low, pages=watched - low)
+        tree = "base" if variant == "base" else "patched"
+        if variant != "base":
+            self.host.ask("mode", tree=tree, name=variant)
+        answer = self.host.ask("init", tree=tree, **case.arguments())
+        data = self.bytes[(low - FIRST_PFN) * STRUCT_PAGE : (watched - FIRST_PFN) * STRUCT_PAGE]
+        self.threads = int(answer["threads"])
+        return data, blocks_of(self.host, tree), int(answer["events"])
+
+
+def blocks_of(host: Host, tree: str) -> list[str]:
+    """Return the pageblocks that a tree has set up, each as PFN:MIGRATETYPE:ISOLATED."""
+    blocks = host.ask("blocks", tree=tree)
+    return blocks["block"].split(",") if blocks else []
+
+
+def differences(one: bytes, other: bytes) -> list[str]:
+    """Return where two memory maps differ, the first few places."""
+    if one == other:
+        return []
+    assert len(one) == len(other)
+    found = []
+    for page in range(0, len(one), STRUCT_PAGE):
+        if one[page : page + STRUCT_PAGE] != other[page : page + STRUCT_PAGE]:
+            found += [
+                f"page {page // STRUCT_PAGE} byte {at - page}: {one[at]:#04x} {other[at]:#04x}"
+                for at in range(page, page + STRUCT_PAGE)
+                if one[at] != other[at]
+            ]
+    return found[:8]
+
+
+@contextmanager
+def shared_map(program: Program, *, trace: bool, window: int) -> Iterator[tuple[Host, int]]:
+    """Start a host and share the memory map of `window` pages with it, by that descriptor."""
+    memory = os.memfd_create("memmap")
+    os.ftruncate(memory, window * STRUCT_PAGE)
+    with Host(program, memory) as host:
+        host.patch("plain", events=int(trace))
+        host.ask("map", first=FIRST_PFN, pages=window, fd=memory)
+        yield host, memory
+    os.close(memory)
+
+
+def open_memmap(program: Program, *, trace: bool, window: int = WINDOW) -> Iterator[Memmap]:
+    with shared_map(program, trace=trace, window=window) as (host, memory):
+        yield Memmap(host, memory)

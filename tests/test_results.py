@@ -1,0 +1,368 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Results as files: what is written, read, converted and refused."""
+
+import datetime
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import fake_result
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pagemint import cli
+from pagemint.base import files, machine
+from pagemint.base.errors import Failure
+from pagemint.results import reader, writer
+from pagemint.results.compare import compare
+from pagemint.results.rows import SCHEMA, Case, Check, Kernel, Limit, Machine, Result, Row
+from pagemint.results.verdict import Judged
+
+SMALL: dict[str, Any] = {"workloads": ("fsdax",), "variants": {"base": 57.0, "streaming": 35.0}}
+_QUICK = settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+_ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner),
+    max_leaves=6,
+)
+
+
+def parsed(body: dict[str, Any]) -> Result:
+    return reader.parse(json.dumps(body).encode(), "a.json")
+
+
+def refusal(text: bytes) -> str:
+    """The one line that says why a result is refused."""
+    with pytest.raises(Failure) as caught:
+        reader.parse(text, "a.json")
+    said = str(caught.value)
+    assert said.isprintable() and "a.json" in said, said
+    return said
+
+
+# Written and read again.
+
+
+def test_a_result_is_read_as_it_was_written(tmp_path: Path) -> None:
+    case = Case("private", 1 << 30, 1 << 18, returns="safe")
+    row = Row(
+        case,
+        "patched",
+        "streaming",
+        [1.0, 2.0],
+        walk_ms=[0.5, 0.6],
+        bind_ms=[3.0, 4.0],
+        first_ms=9.0,
+        first_bind_ms=11.0,
+        hash="ab",
+    )
+    made = Result(
+        host=Machine(**machine.about(), accel="kvm"),
+        kernel=Kernel("7.3.4", "7.3.4-1", "debian (12ab)", "5f1c", "safe"),
+        rows=[Row(case, "base", "", [2.0, 4.0]), row],
+        limits=[Limit("fill", "avx", 1 << 30, 1 << 18, [0.9, 1.0], returns="safe")],
+        checks=[Check("boot", "base", "memory", "pass", "as before", True)],
+    )
+    file = tmp_path / "deep/a.json"
+    writer.check_writable(str(file))
+    writer.write(str(file), made)
+    assert reader.read(str(file)) == replace(made, file=str(file))
+    assert [path.name for path in file.parent.iterdir()] == ["a.json"]
+
+
+def test_the_machine_of_a_result_is_this_one() -> None:
+    host = Machine(**machine.about())
+    assert host.date.tzinfo == datetime.UTC
+    assert "-" not in host.kernel
+    assert host.cpu_class in ("fsrm+erms", "erms", "rep_good", "none")
+
+
+@pytest.mark.parametrize(
+    ("flags", "name"),
+    [
+        ("rep_good erms fsrm", "fsrm+erms"),
+        ("rep_good erms", "erms"),
+        ("rep_good", "rep_good"),
+        ("rep_good fsrm", "rep_good"),
+        ("", "none"),
+    ],
+)
+def test_the_cpu_class_is_that_of_the_kernel(flags: str, name: str) -> None:
+    assert machine.cpu_class(flags.split()) == name
+
+
+def test_figures_for_other_programs_stand_beside_the_runs() -> None:
+    case = Case("fsdax", 1 << 30, 1 << 18)
+    made = Result(
+        host=Machine(**machine.about()),
+        kernel=Kernel("7.3.4", "7.3.4-1", "debian (12ab)"),
+        rows=[Row(case, "base", "", [4.0, 6.0]), Row(case, "patched", "cached", [2.0, 4.0])],
+        limits=[Limit("fill", "avx", 1 << 30, 1 << 18, [1.5, 1.5])],
+    )
+    base, cached = writer.body(made)["rows"]
+    assert (base["gain"], base["limit_share"], base["median_ms"]) == (None, 0.3, 5)
+    assert cached["gain"] == {"paired": 1.75, "low": 1.75, "high": 1.75, "fastest": 2.0}
+    assert cached["ns_per_page"] == 3e6 / (1 << 18)
+
+
+def test_standard_output_gets_the_json_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    writer.write("-", fake_result.result())
+    out, err = capsys.readouterr()
+    assert json.loads(out)["schema"] == SCHEMA
+    assert err == ""
+    writer.write(None, fake_result.result())
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_file_that_cannot_be_written_is_told_before(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for name in ("file/a.json", "."):
+        with pytest.raises(Failure, match="cannot write"):
+            writer.check_writable(str(tmp_path / name))
+
+
+# The first schema.
+
+
+def test_a_result_of_the_first_schema_is_converted() -> None:
+    changes: dict[str, Any] = {"threads": (1, 2), "memory": True, "folio": True}
+    first = parsed(fake_result.first_schema(**changes))
+    today = fake_result.result(**changes)
+    assert first.schema == "pagemint/1"
+    assert sorted(map(repr, first.rows)) == sorted(
+        repr(row) for row in today.rows if row.tree != "base2"
+    )
+    assert sorted(map(repr, first.limits)) == sorted(map(repr, today.limits))
+
+
+def test_every_kept_result_is_read() -> None:
+    kept = [reader.read(str(file)) for file in sorted(files.RESULTS.glob("*.json"))]
+    assert {"pagemint/1", "pagemint/2"} == {one.schema for one in kept}
+    for one in kept:
+        assert one.rows and one.limits
+        assert {row.tree for row in one.rows} <= {"base", "base2", "patched"}
+        assert not {row.mode for row in one.rows} & {"auto", "fill", "template"}
+        assert {row.case.block_bytes for row in one.rows} >= {0, 128 << 20, 2 << 30}
+        assert {limit.kind for limit in one.limits} == {"fill", "copy"}
+        assert {row.case.threads for row in one.rows if row.tree == "base"} == {1}
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("block", "some"), ("block", "0 MiB"), ("variant", ""), ("threads", 0), ("runs_ms", [])],
+)
+def test_a_wrong_row_of_the_first_schema_is_refused(field: str, value: object) -> None:
+    body = fake_result.first_schema(**SMALL)
+    parsed(body)
+    body["rows"][1][field] = value
+    refusal(json.dumps(body).encode())
+
+
+def test_module_rows_of_the_first_schema_are_of_a_stock_kernel() -> None:
+    body = fake_result.first_schema(**SMALL)
+    body["rows"][0]["variant"], body["rows"][1]["variant"] = "module-off", "module"
+    body["rows"][2:] = []
+    found = parsed(body)
+    assert [(row.tree, row.mode) for row in found.rows] == [
+        ("stock", "module-off"),
+        ("stock", "module"),
+    ]
+    (lines,) = Judged(found).lines.values()
+    assert [line.gain is not None for line in lines.values()] == [False, True]
+
+
+# Refused.
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (b"", "it is empty"),
+        (b"{", "not a result"),
+        (b"null", "no schema"),
+        (b"[]", "no schema"),
+        (b'{"schema": 1}', "no schema"),
+        (b'{"schema": "pagemint/0"}', "'pagemint/0', and this pagemint reads 'pagemint/2'"),
+        (b'{"schema": "pagemint/1"}', "missing required field `host`"),
+        (b'{"schema": "pagemint/2"}', "missing required field `host`"),
+        (b"[" * 100_000, "nested too deeply"),
+        (b'{"schema": ' + b"[" * 500 + b"]" * 500 + b"}", "no schema"),
+        (b'{"schema": "pagemint/2", "x": ' + b"[" * 900 + b"]" * 900 + b"}", ""),
+        (b'{"schema": "\xff\xfe"}', "UTF-8"),
+        (b'{"schema": "pagemint/2", "x": NaN}', "not a result"),
+    ],
+)
+def test_a_file_that_is_no_result_is_refused_in_one_line(text: bytes, why: str) -> None:
+    assert why in refusal(text)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("workload", ""),
+        ("workload", 7),
+        ("workload", "w" * 81),
+        ("threads", 0),
+        ("threads", True),
+        ("device_bytes", 1.5),
+        ("pages", -1),
+        ("pages", 10**30),
+        ("folio_bytes", -1),
+        ("block_bytes", "128 MiB"),
+        ("cpu_class", 3),
+        ("returns", None),
+    ],
+)
+def test_a_case_with_a_wrong_field_is_refused(field: str, value: object) -> None:
+    body = fake_result.body(**SMALL)
+    body["rows"][1]["case"][field] = value
+    refusal(json.dumps(body).encode())
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("case", {}),
+        ("tree", None),
+        ("tree", ""),
+        ("mode", 1),
+        ("runs_ms", []),
+        ("runs_ms", [0.0]),
+        ("runs_ms", [1.0, float("nan")]),
+        ("runs_ms", [float("inf")]),
+        ("runs_ms", ["1"]),
+        ("runs_ms", [1.0] * 10_001),
+        ("walk_ms", [-1.0]),
+        ("bind_ms", None),
+        ("first_ms", 0),
+        ("hash", "h" * 81),
+    ],
+)
+def test_a_row_with_a_wrong_field_is_refused(field: str, value: object) -> None:
+    body = fake_result.body(**SMALL)
+    body["rows"][1][field] = value
+    refusal(json.dumps(body).encode())
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("kind", "other"), ("loop", ""), ("runs_ms", []), ("pages", 0), ("threads", "1")],
+)
+def test_a_limit_with_a_wrong_field_is_refused(field: str, value: object) -> None:
+    body = fake_result.body(**SMALL)
+    body["limits"][0][field] = value
+    refusal(json.dumps(body).encode())
+
+
+def test_a_number_too_large_for_a_float_is_refused() -> None:
+    text = fake_result.text(**SMALL)
+    number = json.dumps(json.loads(text)["rows"][0]["runs_ms"][0]).encode()
+    refusal(text.replace(number, b"1e999"))
+
+
+@pytest.mark.parametrize("field", ["case", "tree", "mode", "runs_ms"])
+def test_a_row_without_a_required_field_is_refused(field: str) -> None:
+    body = fake_result.body(**SMALL)
+    del body["rows"][0][field]
+    assert f"`{field}`" in refusal(json.dumps(body).encode())
+
+
+def test_two_rows_of_the_same_are_refused() -> None:
+    body = fake_result.body(**SMALL)
+    body["rows"].append(dict(body["rows"][0]))
+    assert "two rows" in refusal(json.dumps(body).encode())
+
+
+def test_too_much_or_nothing_is_refused() -> None:
+    body = fake_result.body(**SMALL, runs=1)
+    row, limit = body["rows"][0], body["limits"][0]
+    for changed, why in (
+        ({"rows": []}, "neither rows nor checks"),
+        ({"rows": [row] * 2001}, "more than 2,000 rows"),
+        ({"limits": [limit] * 201}, "more than 200 limits"),
+        (
+            {
+                "rows": [
+                    {**row, "mode": f"m{number}", "runs_ms": [1.0] * 10_000} for number in range(21)
+                ]
+            },
+            "more than 200,000 runs",
+        ),
+    ):
+        assert why in refusal(json.dumps({**body, **changed}).encode())
+
+
+def test_a_result_may_have_checks_alone() -> None:
+    check: dict[str, Any] = {
+        "scenario": "boot",
+        "tree": "base",
+        "name": "memory",
+        "outcome": "pass",
+    }
+    check |= {"said": "two\nlines\x1b[31m", "must_pass": True}
+    body = {**fake_result.body(), "rows": [], "checks": [check]}
+    (found,) = parsed(body).checks
+    assert found.said == "two\ufffdlines\ufffd[31m"
+
+
+def test_every_truncation_is_refused() -> None:
+    text = fake_result.text(**SMALL, runs=2)
+    for length in range(0, len(text) - 1, 7):
+        refusal(text[:length])
+
+
+@given(_ANYTHING)
+@_QUICK
+def test_anything_is_refused_in_one_line(value: object) -> None:
+    refusal(json.dumps(value).encode())
+    for schema in ("pagemint/1", "pagemint/2"):
+        refusal(json.dumps({"schema": schema, "rows": value}).encode())
+
+
+@st.composite
+def _mutated(draw: st.DrawFn) -> dict[str, Any]:
+    """A result of which one part, at any depth, is something else, or is missing."""
+    make = draw(st.sampled_from([fake_result.body, fake_result.first_schema]))
+    body: dict[str, Any] = make(**SMALL, runs=7)
+    body["rows"] = body["rows"][:2]
+    at: Any = body
+    while True:
+        key = draw(st.sampled_from(list(at) if isinstance(at, dict) else range(len(at))))
+        inner = at[key]
+        if isinstance(inner, dict | list) and inner and draw(st.booleans()):
+            at = inner
+        elif draw(st.booleans()):
+            del at[key]
+            return body
+        else:
+            at[key] = draw(_ANYTHING)
+            return body
+
+
+@given(_mutated())
+@_QUICK
+def test_a_result_with_any_part_changed_is_refused_or_judged(body: dict[str, Any]) -> None:
+    try:
+        result = parsed(body)
+    except Failure as failure:
+        assert str(failure).isprintable()
+        return
+    one = Judged(result)
+    assert compare(one, one).heading
+    assert all(line.isprintable() for line in [*one.headlines(), *one.noise()])
+    json.dumps(writer.body(result), allow_nan=False)
+
+
+def test_files_that_cannot_be_read_are_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    huge = tmp_path / "huge.json"
+    with huge.open("wb") as stream:
+        stream.truncate(1 << 34)
+    for file in (tmp_path, tmp_path / "none.json", huge, Path("/dev/zero"), Path("a\0b")):
+        assert cli.main(["report", str(file), "-o", str(tmp_path / "out")]) == 1
+        (line,) = capsys.readouterr().err.splitlines()
+        assert line.startswith("pagemint: ") and "internal" not in line
+    assert not (tmp_path / "out").exists()

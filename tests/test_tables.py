@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A result on the terminal: the first screen, and the tables of every row."""
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import fake_result
+import pytest
+from rich.console import Console
+
+from pagemint.report import tables
+from pagemint.results import reader
+from pagemint.results.rows import Result
+
+# A whole bench: every workload, both kinds of returns, folios.
+BENCH: dict[str, Any] = {
+    "workloads": ("fsdax", "devdax", "devdax-1g", "private"),
+    "memory": True,
+    "threads": (1, 2),
+    "returns": ("safe", "plain"),
+    "folio": True,
+    "noise": 0.002,
+}
+
+
+def screen(result: Result, json: str | None = "out/bench.json", report: str = "out/r") -> list[str]:
+    """The lines of the first screen."""
+    out = io.StringIO()
+    console = Console(file=out, width=80)
+    tables.show_first_screen(result, console, json=json, report=Path(report) if report else None)
+    return out.getvalue().splitlines()
+
+
+def everything(result: Result) -> str:
+    """The text of all tables."""
+    out = io.StringIO()
+    tables.show_all(result, Console(file=out, width=80))
+    return out.getvalue()
+
+
+def test_the_first_screen_is_one_of_25_lines_and_80_columns() -> None:
+    shown = screen(fake_result.result(**BENCH))
+    assert len(shown) <= 25
+    assert [line for line in shown if len(line) > 80] == []
+    assert shown[0] == (
+        "Memmap of 100 GB, 1 thread; medians in ms; this machine's kernel has Safe RET"
+    )
+    headings = [number for number, line in enumerate(shown) if "mainline" in line]
+    assert [shown[number].split("  ")[0] for number in headings] == ["Safe RET", "plain returns"]
+    names = ["fsdax", "devdax", "devdax-1g", "private"]
+    names += ["hotplug 128 MiB", "hotplug 2 GiB", "boot 4 MiB"]
+    for heading in headings:
+        rows = shown[heading + 1 : heading + 8]
+        assert [line[:16].rstrip() for line in rows] == names
+    assert "\n".join(shown[17:]) == "\n".join(
+        [
+            "2 MiB folios: 1.21x (folio_mc_copy) to 1.27x (copy_user_large_folio)",
+            "1 GiB folios: 1.21x (folio_mc_copy) to 1.27x (copy_user_large_folio)",
+            "Fill limit: 45.3 GB/s, the best plain loop (avx512), 1 thread",
+            "Quiet machine: both ratios of each gain agree within 5%.",
+            "The same code twice differs by up to 0.9%.",
+            "Best mode on this machine: streaming.",
+            "Every row: --tables. JSON: out/bench.json",
+            "Report: out/r/index.html",
+        ]
+    )
+
+
+def test_a_line_of_a_workload_has_its_figures() -> None:
+    result = fake_result.result(**BENCH)
+    base, ours = (
+        next(
+            row
+            for row in result.rows
+            if (row.case.workload, row.case.returns, row.variant) == ("fsdax", "safe", variant)
+        )
+        for variant in ("base", "streaming")
+    )
+    (line,) = (line for line in screen(result)[:4] if line.startswith("fsdax"))
+    name, before, after, mode, gain, low, to, high, fastest, share = line.split()
+    assert (name, mode, to, share) == ("fsdax", "streaming", "to", "0.98")
+    assert (before, after) == ("264.5", "35.3")
+    assert fastest == f"{min(base.runs_ms) / min(ours.runs_ms):.2f}x"
+    assert float(low.removeprefix("(")) <= float(gain.removesuffix("x")) <= float(high[:-1])
+
+
+def test_one_kind_of_returns_is_one_block() -> None:
+    shown = screen(fake_result.result(**{**BENCH, "returns": ("plain",)}))
+    assert sum("mainline" in line for line in shown) == 1
+    assert shown[1].startswith("plain returns")
+
+
+def test_the_folios_are_of_the_class_of_this_machine() -> None:
+    own = screen(fake_result.result(**BENCH, cpu_class="none"))
+    assert all(" 1.1" in line for line in own if " folios: " in line)
+    unknown = [
+        line for line in screen(fake_result.result(**BENCH, cpu_class="")) if "folios" in line
+    ]
+    assert len(unknown) == 2
+    assert all(": 1.1" in line and "to 1.2" in line for line in unknown)
+
+
+def test_a_noisy_machine_is_called_noisy_on_the_first_screen() -> None:
+    shown = screen(fake_result.result(**BENCH, outlier=0.7))
+    assert len(shown) <= 25
+    assert [line for line in shown if len(line) > 80] == []
+    (noisy,) = (line for line in shown if line.startswith("Noisy machine: "))
+    assert "the two gains differ by up to 4" in noisy
+    assert shown[shown.index(noisy) + 1].startswith("The headline is the smaller one.")
+
+
+def test_the_first_screen_says_where_everything_is() -> None:
+    result = fake_result.result()
+    path = "/" + "long/" * 30
+    for json_file, report, ends in (
+        (None, "", ["JSON: not kept (--json FILE)", "Report: left out (--no-report)"]),
+        ("-", "r", ["JSON: standard output", "Report: r/index.html"]),
+        (f"{path}a.json", f"{path}r", [f"JSON: {path}a.json", f"Report: {path}r/index.html"]),
+    ):
+        for line, end in zip(screen(result, json_file, report)[-2:], ends, strict=True):
+            assert line.endswith(end)
+
+
+@pytest.mark.parametrize("count", [6, 60])
+def test_more_workloads_than_lines_are_counted(count: int) -> None:
+    names = tuple(f"w{number}" for number in range(count))
+    shown = screen(fake_result.result(**{**BENCH, "workloads": names}))
+    assert len(shown) <= 25
+    (more,) = (line for line in shown if line.endswith(" more: --tables"))
+    rows = [line for line in shown if "streaming  " in line and "mainline" not in line]
+    assert len(rows) + int(more.split()[0]) == 2 * (count + 3)
+
+
+def test_a_bench_of_a_part_has_a_first_screen() -> None:
+    folio = {"workloads": (), "folio": True, "memory": False}
+    for changes in ({}, folio, {"workloads": ("fsdax",), "variants": {"base": 5.0}}, {"runs": 1}):
+        shown = screen(fake_result.result(**changes))
+        assert 2 < len(shown) <= 25
+
+
+def test_every_row_is_in_the_tables() -> None:
+    result = fake_result.result(**BENCH)
+    shown = everything(result)
+    assert [line for line in shown.splitlines() if len(line) > 80] == []
+    assert "…" not in shown
+    for row in result.rows:
+        assert (row.case.function or row.case.workload) in shown
+    # Base and base2 stand in the tables of two threads as well.
+    lines = shown.partition("Limits: ")[0].splitlines()
+    assert sum(" base " in line for line in lines) == 2 * 2 * 4 + 2 * 3 + 2 * 3 * 4
+    assert sum(" streaming " in line for line in lines) == 2 * 2 * 4 + 2 * 3
+    for title in (
+        "Memmap of a device, 100 GB, 1 thread, Safe RET (this machine's)",
+        "Memmap of ordinary memory, 100 GB, 1 thread, plain returns",
+        "Copies of 2 MiB folios",
+        "Copies of 1 GiB folios",
+        "Limits: the best plain loops over the same memory",
+    ):
+        assert title in shown
+
+
+def test_binds_of_guests_are_in_the_tables() -> None:
+    body = fake_result.body(accel="kvm", folio=True, workloads=("fsdax",))
+    for number, row in enumerate(body["rows"]):
+        if row["case"]["workload"] == "fsdax":
+            row["bind_ms"] = [2 * each + number for each in row["runs_ms"]]
+    body["rows"][5] |= {"first_ms": 123.4, "first_bind_ms": 234.5}
+    shown = everything(reader.parse(json.dumps(body).encode(), "a.json"))
+    binds, memmaps = shown.split("Memmaps in these binds")
+    assert "Binds, ms, 100 GB, 1 thread, plain returns (this machine's), in a guest (kvm)" in (
+        " ".join(binds.split())
+    )
+    assert "234" in binds and "123" in memmaps
+    assert "fastest" in binds and "fastest" in memmaps
+    assert "not pairs" in shown
+
+
+def test_emulated_guests_have_tables_without_gains() -> None:
+    body = fake_result.body(accel="tcg", folio=True)
+    for row in body["rows"]:
+        row["bind_ms"] = row["runs_ms"]
+    shown = everything(reader.parse(json.dumps(body).encode(), "a.json"))
+    assert "Emulated: the times cannot be compared." in shown
+    assert "gain" not in shown and "fastest" not in shown
+
+
+def test_a_result_of_checks_alone_has_no_tables() -> None:
+    check = {"scenario": "boot", "tree": "base", "name": "memory", "outcome": "pass"}
+    body = {**fake_result.body(), "rows": [], "limits": []}
+    body["checks"] = [{**check, "said": "", "must_pass": True}]
+    result = reader.parse(json.dumps(body).encode(), "a.json")
+    assert "Memmap" not in everything(result)
+    assert screen(result)[-1].startswith("Report: ")
+
+
+def test_markup_in_a_result_is_shown_as_it_is() -> None:
+    name = "[bold]w[/bold]"
+    result = fake_result.result(workloads=(name,))
+    assert name in everything(result)
+    assert any(line.startswith(name) for line in screen(result))

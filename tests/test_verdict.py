@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What is said of results: gains, noise, the best mode, and two results side by side."""
+
+import json
+from typing import Any
+
+import fake_result
+import pytest
+
+from pagemint.results import cases, reader
+from pagemint.results.compare import compare
+from pagemint.results.rows import Case, Limit
+from pagemint.results.verdict import Judged
+
+SMALL: dict[str, Any] = {"workloads": ("fsdax",), "variants": {"base": 57.0, "streaming": 35.0}}
+
+
+def judged(**changes: Any) -> Judged:  # noqa: ANN401 - those of fake_result.body()
+    """What can be said of a made result."""
+    return Judged(fake_result.result(**changes))
+
+
+def test_a_difference_as_large_as_that_of_the_same_code_is_noise() -> None:
+    variants = {"base": 50.0, "base2": 51.5, "cached": 49.0, "streaming": 30.0}
+    one = judged(workloads=("fsdax",), variants=variants, noise=0.001)
+    (lines,) = one.lines.values()
+    assert {name: line.verdict for name, line in lines.items()} == {
+        "base": "",
+        "base2": "same",
+        "cached": "noise",
+        "streaming": "faster",
+    }
+    assert one.worst_floor == pytest.approx(1.03, abs=0.002)
+    assert judged(**SMALL).worst_floor is None
+
+
+def test_in_the_first_schema_slow_shows_the_noise() -> None:
+    variants = {"base": 50.0, "slow": 51.5, "cached": 49.0, "published": 45.0, "streaming": 30.0}
+    body = fake_result.first_schema(workloads=("fsdax",), variants=variants, noise=0.001)
+    (lines,) = Judged(reader.parse(json.dumps(body).encode(), "a.json")).lines.values()
+    medians = {name: round(line.time.value) for name, line in lines.items()}
+    assert medians == {"base": 50, "slow": 52, "cached": 49, "published": 45, "streaming": 30}
+    assert {name: line.verdict for name, line in lines.items()} == {
+        "base": "",
+        "slow": "same",
+        "cached": "noise",
+        "published": "faster",
+        "streaming": "faster",
+    }
+
+
+def test_cases_of_more_threads_borrow_base() -> None:
+    one = judged(workloads=("fsdax",), threads=(1, 4))
+    (alone, shared) = one.lines.values()
+    assert shared.keys() == {"base", "base2", "cached", "published", "streaming"}
+    assert shared["base"].row.runs_ms == alone["base"].row.runs_ms
+    assert shared["base"].row.case.threads == 4
+    gain = shared["streaming"].gain
+    assert gain and gain.paired.value == pytest.approx(57.5 / 35.3 * 4**0.8, rel=0.02)
+    share = shared["streaming"].limit_share
+    assert share and share == pytest.approx(34.5 / 35.3, rel=0.02)
+
+
+def test_a_limit_is_of_the_same_condition() -> None:
+    limits = [
+        Limit("fill", "avx", size, 1000, [4.0], threads, how)
+        for size in (1 << 30, 1 << 31)
+        for threads in (1, 2)
+        for how in ("plain", "safe")
+    ]
+    limits.append(Limit("copy", "movsb", 1 << 30, 1000, [1.0], 1, "safe", 2 << 20))
+    wanted = Case("fsdax", 1 << 30, 1000, 2, "safe")
+    assert cases.limit_of(wanted, limits) == limits[3]
+    faster = Limit("fill", "sse2", 1 << 30, 2000, [5.0], 2, "safe")
+    assert cases.limit_of(wanted, [*limits, faster]) == faster
+    copy = Case("folio", 1 << 30, 1000, 1, "safe", function="folio_copy", folio_bytes=2 << 20)
+    assert cases.limit_of(copy, limits) == limits[-1]
+    assert cases.limit_of(Case("fsdax", 1 << 29, 1000, 2, "safe"), limits) is None
+
+
+def test_guests_are_not_paired_and_emulated_times_not_judged() -> None:
+    kvm, tcg = judged(accel="kvm"), judged(accel="tcg")
+    assert "not pairs" in " ".join(kvm.noise())
+    gains = [line.gain for lines in kvm.lines.values() for line in lines.values()]
+    assert not any(gain.paired.paired for gain in gains if gain)
+    assert all(line.gain for lines in kvm.lines.values() for line in list(lines.values())[1:])
+    assert tcg.headlines() == []
+    assert tcg.noise() == ["The guests were emulated: their times mean nothing."]
+    assert not any(line.verdict for lines in tcg.lines.values() for line in lines.values())
+    assert "emulated" in compare(kvm, tcg).heading
+
+
+def test_modes_of_one_kernel_in_one_guest_are_paired() -> None:
+    body = fake_result.body(accel="kvm", **SMALL)
+    for row, mode in zip(body["rows"], ("module-off", "module"), strict=True):
+        row |= {"tree": "stock", "mode": mode}
+    one = Judged(reader.parse(json.dumps(body).encode(), "a.json"))
+    (lines,) = one.lines.values()
+    gain = lines["module"].gain
+    assert gain and gain.paired.paired
+    assert "within its round" in one.noise()[-1]
+
+
+def test_headlines_say_what_was_gained() -> None:
+    (said,) = judged(workloads=("fsdax",), noise=0.002).headlines()
+    assert said.startswith("fsdax, 100 GB, 1 thread, plain returns: streaming is 1.6")
+    assert "x faster (12 pairs: 1.6" in said
+    assert said.endswith("; 0.98 of the limit.")
+
+
+def test_the_headline_of_a_copy_is_about_the_class_that_gains_least() -> None:
+    said = judged(folio=True, noise=0.002).headlines()[2:]
+    assert [text.split(",")[0] for text in said] == 2 * [
+        "folio_copy",
+        "folio_mc_copy",
+        "copy_user_large_folio",
+    ]
+    assert all("none, 2 MiB folios" in text and "least of 4" in text for text in said[:3])
+    assert all("patched is 1.1" in text for text in said)
+
+
+def test_a_noisy_machine_is_told_in_words() -> None:
+    quiet = judged(workloads=("fsdax",), noise=0.002)
+    assert not quiet.noisy
+    assert "quiet" in quiet.noise()[0]
+    noisy = judged(workloads=("fsdax",), noise=0.002, outlier=0.8)
+    assert noisy.noisy
+    assert "noisy" in noisy.noise()[0] and "The headline is the smaller one." in noisy.noise()[0]
+    (lines,) = noisy.lines.values()
+    gain = lines["streaming"].gain
+    assert gain and gain.headline == gain.paired.value < gain.fastest
+
+
+@pytest.mark.parametrize(
+    ("streaming", "cached", "outlier", "best"),
+    [
+        (35.0, 49.0, 1.0, ["streaming"]),
+        (49.0, 35.0, 1.0, ["cached"]),
+        (40.0, 40.2, 1.0, ["streaming", "cached"]),
+        (40.2, 40.0, 1.0, ["cached", "streaming"]),
+    ],
+)
+def test_the_best_mode_is_beyond_the_noise(
+    streaming: float, cached: float, outlier: float, best: list[str]
+) -> None:
+    variants = {**fake_result.VARIANTS, "streaming": streaming, "cached": cached}
+    one = judged(variants=variants, noise=0.001, outlier=outlier, memory=True)
+    assert one.best_modes() == best
+    assert judged(**SMALL).best_modes() == []
+
+
+def test_a_mode_that_is_better_by_one_ratio_alone_ties() -> None:
+    body = fake_result.body(workloads=("fsdax",), noise=0.001)
+    for row in body["rows"]:
+        if row["mode"] == "cached":
+            row["runs_ms"][0] = 35.2
+    one = Judged(reader.parse(json.dumps(body).encode(), "a.json"))
+    assert one.best_modes() == ["streaming", "cached"]
+
+
+def test_hashes_that_differ_are_told() -> None:
+    body = fake_result.body(**SMALL)
+    for row in body["rows"]:
+        row["hash"] = "ab"
+    same = reader.parse(json.dumps(body).encode(), "a.json")
+    assert Judged(same).same_hashes() is True
+    body["rows"][1]["hash"] = "ab cd"
+    other = reader.parse(json.dumps(body).encode(), "a.json")
+    assert Judged(other).same_hashes() is False
+    assert judged().same_hashes() is None
+
+
+@pytest.mark.parametrize("drift", [1.0, 1.05])
+def test_two_results_of_one_machine_and_one_code_differ_by_noise(drift: float) -> None:
+    found = compare(judged(), judged(seed=2, drift=drift))
+    assert {each.verdict for each in found.differences} == {"noise"}
+    assert "every difference is noise" in found.heading
+
+
+def test_between_two_results_the_drift_of_the_machine_is_noise() -> None:
+    before = judged()
+    drifted = judged(seed=2, drift=1.05, series="other")
+    found = {each.variant: each.verdict for each in compare(before, drifted).differences}
+    assert set(found.values()) == {"noise"}
+    better = {**fake_result.VARIANTS, "streaming": 30.0}
+    after = judged(seed=2, series="other", variants=better)
+    found = {each.variant: each.verdict for each in compare(before, after).differences}
+    assert found == {name: "noise" for name in fake_result.VARIANTS} | {"streaming": "faster"}
+
+
+def test_results_of_both_schemas_are_compared() -> None:
+    first = reader.parse(json.dumps(fake_result.first_schema()).encode(), "a.json")
+    found = compare(Judged(first), judged(seed=2))
+    assert {each.variant for each in found.differences} == {*fake_result.VARIANTS} - {"base2"}
+    assert {each.verdict for each in found.differences} == {"noise"}
+
+
+def test_different_machines_are_not_judged() -> None:
+    found = compare(judged(), judged(cpu="Intel Xeon"))
+    assert "different machines" in found.heading
+    assert {each.verdict for each in found.differences} == {""}
