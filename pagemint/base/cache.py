@@ -5,12 +5,12 @@ import fcntl
 import hashlib
 import os
 import shutil
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from pagemint.base.errors import Failure
+from pagemint.base.progress import note
 
 _STAMP = ".complete"
 
@@ -84,7 +84,7 @@ def locked(path: Path, what: str) -> Iterator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            print(f"waiting for another pagemint that is making {what}", file=sys.stderr)
+            note(f"waiting for another pagemint that is making {what}")
             fcntl.flock(file, fcntl.LOCK_EX)
         yield
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Progress on stderr: a live line on a terminal, few and plain lines elsewhere."""
+"""Progress on stderr: a live line on a terminal, one plain line for each long stage elsewhere."""
 
 import sys
 import threading
@@ -11,94 +11,122 @@ from rich.console import Console
 from rich.progress import (
     BarColumn,
     Progress,
+    ProgressColumn,
     SpinnerColumn,
     TaskProgressColumn,
     TextColumn,
     TimeElapsedColumn,
 )
 
-_QUIET = 2.0  # seconds before the first plain line
-_EVERY = 10.0  # seconds between the plain lines of a bar
-_WORTH = 1.0  # seconds from which a finished step leaves a line
+_WORTH = 2.0  # seconds from which a stage has a line
 
 
 def note(text: str) -> None:
     """Print one line on stderr."""
-    print(text, file=sys.stderr, flush=True)
+    _lines.write(text)
 
 
 @contextmanager
 def step(text: str) -> Iterator[None]:
-    """Show that `text` is under way, with the seconds elapsed; leave a line if it took over 1 s."""
-    with _finished(text):
-        console = Console(stderr=True)
-        if console.is_terminal:
-            columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-            with Progress(*columns, console=console, transient=True) as live:
-                live.add_task(_plain(text), total=None)
-                yield
-        else:
-            with _reports(lambda: f"{text} ...", once=True):
-                yield
+    """Show that `text` is under way; leave a line with the seconds if it took over 2 s."""
+    console = Console(stderr=True)
+    if console.is_terminal:
+        columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+        with _live(console, text, None, columns):
+            yield
+    else:
+        with _plain(text):
+            yield
 
 
 @contextmanager
 def bar(text: str, total: float) -> Iterator[Callable[[float], None]]:
-    """Show how far `text` has come; yields a function that adds to what is done, out of `total`."""
-    with _finished(text):
-        console = Console(stderr=True)
-        if console.is_terminal:
-            columns = (
-                TextColumn("{task.description}"),
-                BarColumn(),
-                TaskProgressColumn(),
-                TimeElapsedColumn(),
-            )
-            with Progress(*columns, console=console, transient=True) as live:
-                task = live.add_task(_plain(text), total=total)
-                yield lambda amount: live.advance(task, amount)
-        else:
-            done = 0.0
+    """Show how far `text` has come on a terminal, and like step() elsewhere.
 
-            def advance(amount: float) -> None:
-                nonlocal done
-                done += amount
-
-            with _reports(lambda: f"{text}  {100 * done / max(total, 1e-9):.0f}%", once=False):
-                yield advance
+    Yields:
+        a function that adds to the work done, out of `total`.
+    """
+    console = Console(stderr=True)
+    if console.is_terminal:
+        description = TextColumn("{task.description}")
+        columns = (description, BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
+        with _live(console, text, total, columns) as advance:
+            yield advance
+    else:
+        with _plain(text):
+            yield lambda amount: None
 
 
 @contextmanager
-def _finished(text: str) -> Iterator[None]:
+def _live(
+    console: Console, text: str, total: float | None, columns: tuple[ProgressColumn, ...]
+) -> Iterator[Callable[[float], None]]:
     begin = time.monotonic()
-    yield
+    with Progress(*columns, console=console, transient=True) as live:
+        # Rich would read brackets as markup.
+        task = live.add_task(text.replace("[", "\\["), total=total)
+        yield lambda amount: live.advance(task, amount)
     elapsed = time.monotonic() - begin
     if elapsed > _WORTH:
-        note(f"{text}  {elapsed:.1f} s")
+        note(f"{text} ... {elapsed:.1f} s")
 
 
 @contextmanager
-def _reports(line: Callable[[], str], *, once: bool) -> Iterator[None]:
-    """Print `line()` after a while, and then every ten seconds unless `once`."""
-    over = threading.Event()
-
-    def report() -> None:
-        pause = _QUIET
-        while not over.wait(pause):
-            note(line())
-            if once:
-                return
-            pause = _EVERY
-
-    thread = threading.Thread(target=report, daemon=True)
-    thread.start()
+def _plain(text: str) -> Iterator[None]:
+    begin = time.monotonic()
+    timer = threading.Timer(_WORTH, _lines.open, (text,))
+    timer.daemon = True
+    timer.start()
+    seconds = None
     try:
         yield
+        seconds = time.monotonic() - begin
     finally:
-        over.set()
-        thread.join()
+        timer.cancel()
+        timer.join()
+        _lines.close(text, seconds)
 
 
-def _plain(text: str) -> str:
-    """Keep rich from reading brackets in `text` as markup."""
-    return text.replace("[", "\\[")
+class _Lines:
+    """The lines on stderr. The last one can be open: a stage that has begun, without its time."""
+
+    def __init__(self) -> None:
+        # Reentrant: a signal handler may have something to say.
+        self._lock = threading.RLock()
+        self._begun: list[str] = []
+        self._open = ""
+
+    def write(self, text: str) -> None:
+        """Write a whole line, after the end of an open one."""
+        with self._lock:
+            self._put(("\n" if self._open else "") + text + "\n")
+            self._open = ""
+
+    def open(self, stage: str) -> None:
+        """Write the line of a stage without its end."""
+        with self._lock:
+            self._put(("\n" if self._open else "") + f"{stage} ...")
+            self._begun.append(stage)
+            self._open = stage
+
+    def close(self, stage: str, seconds: float | None) -> None:
+        """Complete the line of a stage that has one; None if the stage failed.
+
+        If another line came between, the stage gets a second one.
+        """
+        with self._lock:
+            if stage not in self._begun:
+                return
+            self._begun.remove(stage)
+            if self._open == stage:
+                self._put("\n" if seconds is None else f" {seconds:.1f} s\n")
+                self._open = ""
+            elif seconds is not None:
+                self.write(f"{stage} ... {seconds:.1f} s")
+
+    def _put(self, text: str) -> None:
+        sys.stderr.write(text)
+        sys.stderr.flush()
+
+
+_lines = _Lines()
