@@ -21,6 +21,7 @@ COMMANDS = {
     "source": "list and fetch kernel sources",
     "report": "turn results into a page of plots",
     "doctor": "say what this machine can do, and what it lacks",
+    "cache": "show what the cache holds, and remove what is no longer used",
 }
 """Each subcommand, a module of pagemint.commands with add_arguments() and main(), and its help."""
 

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
+import fcntl
 import os
 import signal
 import subprocess
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from pagemint import cli
 from pagemint.base import cache
 from pagemint.base.errors import Failure
 
@@ -192,3 +194,147 @@ def test_need_space(tmp_path: Path) -> None:
     cache.need_space(tmp_path / "not/there/yet", 1, "a byte")
     with pytest.raises(Failure, match=r"the moon needs 1000000\.0 GB .* GB free"):
         cache.need_space(tmp_path / "not/there/yet", 10**15, "the moon")
+
+
+_USER = """
+import sys
+from pagemint.base import cache
+cache.entry("kind", "key", None)
+print("ready", flush=True)
+sys.stdin.readline()
+"""
+_DAY = 86_400
+
+
+def _entry(key: str, days: float, size: int = 0) -> Path:
+    """Make an entry that was used some days ago, and that no process uses now."""
+
+    def fill(path: Path) -> None:
+        (path / "file").write_bytes(b"x" * size)
+
+    path = cache.entry("kind", key, fill)
+    cache._in_use.pop(path).close()
+    used = time.time() - days * _DAY
+    os.utime(path / ".complete", (used, used))
+    return path
+
+
+def test_use_is_what_makes_an_entry_recent(cache_home: Path) -> None:
+    stamp = _entry("key", 9) / ".complete"
+    cache.find("kind", "key")
+    assert time.time() - stamp.stat().st_mtime > 8 * _DAY
+    cache.entry("kind", "key", _write)
+    assert time.time() - stamp.stat().st_mtime < 60
+
+
+def test_the_least_recently_used_are_removed_until_the_rest_fits(
+    cache_home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for key, days in (("b", 2), ("c", 1), ("a", 3)):
+        _entry(key, days, 1_000_000)
+    assert cli.main(["cache", "--prune", "--size", "2.2MB"]) == 0
+    assert _names(cache_home / "kind") == ["b", "c"]
+    assert "removed 1 of 3 entries" in capsys.readouterr().err
+    assert cli.main(["cache", "--prune", "--age", "1.5"]) == 0
+    assert _names(cache_home / "kind") == ["c"]
+    assert cli.main(["cache", "--prune", "--age", "0", "--size", "100MB"]) == 0
+    assert _names(cache_home / "kind") == []
+
+
+def test_an_entry_that_a_process_uses_is_not_removed(
+    cache_home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _entry("key", 0, 10_000)
+    pipe = subprocess.PIPE
+    user = subprocess.Popen([sys.executable, "-c", _USER], stdin=pipe, stdout=pipe, text=True)
+    assert user.stdout and user.stdout.readline() == "ready\n"
+    assert cli.main(["cache", "--prune", "--size", "1B"]) == 0
+    err = capsys.readouterr().err
+    assert "kind/key is in use and stays" in err
+    assert "more than 1 B" in err
+    assert cache.find("kind", "key")
+    user.communicate("\n")
+    assert cli.main(["cache", "--prune", "--age", "0"]) == 0
+    assert cache.find("kind", "key") is None
+
+
+def test_an_entry_that_a_process_makes_is_not_removed(tmp_path: Path, cache_home: Path) -> None:
+    maker = _maker(tmp_path / "calls")
+    _wait_for(cache_home / "kind/key.staging/file")
+    assert cli.main(["cache", "--prune", "--age", "0"]) == 0
+    assert maker.communicate("\n", timeout=10) == ("whole\n", "")
+
+
+def test_what_a_failure_left_is_removed(cache_home: Path) -> None:
+    (cache_home / "kind/key.staging").mkdir(parents=True)
+    (cache_home / "kind/other").mkdir()
+    assert cli.main(["cache", "--prune", "--age", "0"]) == 0
+    assert _names(cache_home / "kind") == []
+
+
+def test_an_entry_removed_and_made_again_meanwhile_is_not_taken_for_the_old_one(
+    cache_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = _entry("key", 0)
+    flock = fcntl.flock
+
+    def slow(file: int, operation: int) -> None:
+        flock(file, operation)
+        stamp = path / ".complete"
+        stamp.rename(path / "kept")  # its inode must not be given to the new one
+        stamp.touch()
+
+    with monkeypatch.context() as patched:
+        patched.setattr(fcntl, "flock", slow)
+        assert cache.use("kind", "key") is None
+    assert cache.use("kind", "key") == path
+
+
+def test_shared_files_count_once(cache_home: Path) -> None:
+    first = _entry("a", 2, 1_000_000)
+    second = _entry("b", 1)
+    alone = cache.size(cache.entries())
+    (second / "link").hardlink_to(first / "file")
+    assert cache.size(cache.entries()) == alone
+    cache.remove(cache.entries()[0])
+    assert cache.size(cache.entries()) > 1_000_000
+
+
+def test_a_cache_that_cannot_be_written_is_usable(
+    cache_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = _entry("key", 9)
+
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "utime", refuse)
+    monkeypatch.setattr(Path, "open", refuse)
+    assert cache.entry("kind", "key", _write) == path
+
+
+def test_the_table_has_each_kind(cache_home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _entry("key", 3)
+    _entry("new", 0)
+    assert cli.main(["cache"]) == 0
+    words = [line.replace("│", " ").split() for line in capsys.readouterr().out.splitlines()]
+    (kind,) = [line for line in words if line[:1] == ["kind"] and line[1] != "entries"]
+    assert (kind[1], kind[-4:]) == ("2", ["0", "minutes", "3", "days"])
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["--prune"], "--prune needs a bound"),
+        (["--age", "3"], "give --prune too"),
+        (["--prune", "--age", "-1"], "--age -1 is not a number of days"),
+        (["--prune", "--age", "nan"], "--age nan is not a number of days"),
+        (["--prune", "--size", "x"], "'x' is not a size"),
+    ],
+)
+def test_bad_bounds_are_one_line(
+    argv: list[str], said: str, cache_home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["cache", *argv]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert said in line

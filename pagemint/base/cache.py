@@ -1,18 +1,43 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The cache directory: what was fetched or built once and is complete, or is not there at all."""
+"""The cache directory: entries that were fetched or built once, each complete or not there at all.
+
+Locks: a process that makes or removes an entry holds `<entry>.lock`; those that use it share a lock
+on its stamp until they end. The time of the stamp is that of the last use.
+"""
 
 import fcntl
 import hashlib
 import os
 import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 
 from pagemint.base.errors import Failure
 from pagemint.base.progress import note
 
 _STAMP = ".complete"
+_in_use: dict[Path, IO[bytes]] = {}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A directory in the cache, complete or left over from a failure.
+
+    Attributes:
+        kind: the directory above it.
+        path: the directory.
+        used: when it was used last, in seconds since 1970.
+        files: bytes on the disk by the number of the inode: files that entries share are hard
+            links.
+    """
+
+    kind: str
+    path: Path
+    used: float
+    files: dict[int, int] = field(repr=False)
 
 
 def root() -> Path:
@@ -23,9 +48,34 @@ def root() -> Path:
 
 
 def find(kind: str, key: str) -> Path | None:
-    """Return the complete entry, or None; takes no lock."""
+    """Return the complete entry, or None; this is not a use of it."""
     path = root() / kind / key
     return path if (path / _STAMP).exists() else None
+
+
+def use(kind: str, key: str) -> Path | None:
+    """Return the complete entry, or None; it is not removed while this process runs."""
+    path = root() / kind / key
+    stamp = path / _STAMP
+    if path in _in_use and stamp.exists():
+        return path
+    with suppress(PermissionError):
+        try:
+            file = stamp.open("rb")
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        # The programs that run.run() starts use it too.
+        os.set_inheritable(file.fileno(), True)
+        fcntl.flock(file, fcntl.LOCK_SH)
+        # It may have been removed, and made again, while this process waited.
+        if not stamp.exists() or not os.path.samestat(os.fstat(file.fileno()), stamp.stat()):
+            file.close()
+            return None
+        _in_use[path] = file
+    # A cache that cannot be written is usable; nobody prunes it.
+    with suppress(OSError):
+        os.utime(stamp)
+    return path
 
 
 def entry(kind: str, key: str, make: Callable[[Path], None], *, in_place: bool = False) -> Path:
@@ -33,19 +83,19 @@ def entry(kind: str, key: str, make: Callable[[Path], None], *, in_place: bool =
 
     `make` fills an empty staging directory, which is then renamed into place. What takes its own
     absolute path into account (a kernel's build directory) says `in_place`, and is built where it
-    stays. A stamp file written last tells that an entry is complete; it is then taken as it is,
+    stays. A stamp file written last tells that an entry is complete; it is then used as it is,
     even from a cache that cannot be written. Other processes that want the same entry wait.
     After a failure in place the directory stays, for its logs, until the next try.
 
     Raises:
         Failure: the cache directory cannot be written; and whatever `make` raises.
     """
-    complete = find(kind, key)
+    complete = use(kind, key)
     if complete:
         return complete
     final = root() / kind / key
     with locked(final, f"{kind} {key}"):
-        found = find(kind, key)
+        found = use(kind, key)
         if found:
             return found
         work = final if in_place else final.with_name(f"{key}.staging")
@@ -61,7 +111,53 @@ def entry(kind: str, key: str, make: Callable[[Path], None], *, in_place: bool =
             if not (in_place and isinstance(error, Exception)):
                 _remove(work)
             raise
+        use(kind, key)
     return final
+
+
+def entries() -> list[Entry]:
+    """Return all entries, the least recently used first; reads the size of each file."""
+    found = []
+    for path in root().glob("*/*"):
+        # apt keeps its lists in a directory beside the entries.
+        if path.is_dir() and path.parent.name != "apt":
+            stamp = path / _STAMP
+            used = (stamp if stamp.exists() else path).stat().st_mtime
+            found.append(Entry(path.parent.name, path, used, _files(path)))
+    return sorted(found, key=lambda entry: (entry.used, entry.path))
+
+
+def size(of: Iterable[Entry]) -> int:
+    """Return the bytes of entries on the disk; files that they share count once."""
+    files: dict[int, int] = {}
+    for one in of:
+        files |= one.files
+    return sum(files.values())
+
+
+def remove(gone: Entry) -> bool:
+    """Remove an entry, unless a process uses or makes it; return whether it is gone.
+
+    Raises:
+        Failure: the cache directory cannot be written.
+    """
+    stamp = gone.path / _STAMP
+    lock = gone.path.with_name(f"{gone.path.name.removesuffix('.staging')}.lock")
+    try:
+        with ExitStack() as held:
+            _lock_now(held.enter_context(lock.open("ab")))
+            if stamp.exists():
+                _lock_now(held.enter_context(stamp.open("rb")))
+                # First: an entry that is removed halfway must not look complete.
+                stamp.unlink()
+            _remove(gone.path)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        raise Failure(
+            f"cannot remove {gone.path}: {error.strerror}", "run this as the owner of the cache"
+        ) from error
+    return True
 
 
 @contextmanager
@@ -123,6 +219,27 @@ def need_space(path: Path, size: int, what: str) -> None:
             f"{free / 1e9:.1f} GB free",
             "free some, or set XDG_CACHE_HOME to a directory on another disk",
         )
+
+
+def _lock_now(file: IO[bytes]) -> None:
+    """Lock a file for this process alone, or raise BlockingIOError."""
+    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _files(path: Path) -> dict[int, int]:
+    """Return the bytes on the disk of each file below a directory, by the number of its inode."""
+    found = {}
+    folders = [os.fspath(path)]
+    while folders:
+        # Another process may just be removing any of it.
+        with suppress(FileNotFoundError), os.scandir(folders.pop()) as inner:
+            for one in inner:
+                with suppress(FileNotFoundError):
+                    info = one.stat(follow_symlinks=False)
+                    found[info.st_ino] = info.st_blocks * 512
+                    if one.is_dir(follow_symlinks=False):
+                        folders.append(one.path)
+    return found
 
 
 def _remove(path: Path) -> None:

@@ -180,7 +180,10 @@ def _check_disk() -> Check:
     while not path.exists():
         path = path.parent
     free = shutil.disk_usage(path).free
-    found = f"{format_size(free)} free, {format_size(_DISK)} needed for {cache.root()}"
+    with step("measuring the cache"):
+        held = format_size(cache.size(cache.entries()))
+    needed = f"{format_size(_DISK)} needed for {cache.root()}, which holds {held}"
+    found = f"{format_size(free)} free, {needed}"
     remedy = "free some, or set XDG_CACHE_HOME to another disk"
     return Check("disk", free >= _DISK or (cache.root() / "sources").is_dir(), found, remedy)
 

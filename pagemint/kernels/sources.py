@@ -83,9 +83,9 @@ def config_for(line: str) -> Path:
     cached = _cached(line)
     if cached and cached.config:
         return cached.config
-    kept = _newest_key("configs", line)
+    kept = _cached_config(line)
     if kept:
-        return cache.root() / "configs" / kept / "config"
+        return kept
     package = _newest(_on_mirror("config", line), line)
     cache.need_space(cache.root(), _SMALL_ROOM, f"the configuration of Linux {line}")
 
@@ -141,11 +141,8 @@ def from_tree(directory: Path) -> Source:
         )
     line = ".".join(version.split(".")[:2])
     cached = _cached(line)
-    kept = _newest_key("configs", line)
     config = cached.config if cached else None
-    if config is None and kept:
-        config = cache.root() / "configs" / kept / "config"
-    return Source(version, line, None, tree, config)
+    return Source(version, line, None, tree, config or _cached_config(line))
 
 
 def _keys(kind: str) -> list[str]:
@@ -162,7 +159,14 @@ def _newest_key(kind: str, line: str) -> str | None:
 
 def _cached(line: str) -> Source | None:
     key = _newest_key("sources", line)
-    return _source_of(cache.root() / "sources" / key, line) if key else None
+    entry = cache.use("sources", key) if key else None
+    return _source_of(entry, line) if entry else None
+
+
+def _cached_config(line: str) -> Path | None:
+    key = _newest_key("configs", line)
+    entry = cache.use("configs", key) if key else None
+    return entry / "config" if entry else None
 
 
 def _source_of(entry: Path, line: str) -> Source:

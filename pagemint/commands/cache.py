@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`pagemint cache`: shows what the cache holds, and removes what was not used for long."""
+
+import argparse
+import time
+
+from rich.console import Console
+from rich.table import Table
+
+from pagemint.base import cache
+from pagemint.base.cache import Entry
+from pagemint.base.errors import Failure
+from pagemint.base.progress import note, step
+from pagemint.base.sizes import format_size, parse_size
+
+_DAY = 86_400.0  # seconds
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `pagemint cache`."""
+    parser.add_argument(
+        "--prune",
+        action="store_true",
+        help="remove entries that no process uses, the least recently used first",
+    )
+    parser.add_argument("--age", type=float, metavar="DAYS", help="those not used for so long")
+    parser.add_argument("--size", metavar="SIZE", help="as many as it takes for the rest to fit")
+
+
+def main(args: argparse.Namespace) -> int:
+    """Run `pagemint cache`."""
+    if args.prune and args.age is None and args.size is None:
+        raise Failure("--prune needs a bound", "give --age DAYS, --size SIZE or both")
+    if not args.prune and (args.age is not None or args.size is not None):
+        raise Failure("--age and --size are bounds of --prune", "give --prune too")
+    if args.age is not None and not args.age >= 0:
+        raise Failure(f"--age {args.age:g} is not a number of days", "give 0 or more")
+    limit = parse_size(args.size) if args.size else None
+    with step("measuring the cache"):
+        entries = cache.entries()
+    if args.prune:
+        _prune(entries, args.age, limit)
+    else:
+        Console().print(_table(entries))
+    return 0
+
+
+def _prune(entries: list[Entry], age: float | None, limit: int | None) -> None:
+    """Remove the first of some entries, which are sorted by their last use."""
+    before, kept = cache.size(entries), list(entries)
+    with step("removing entries"):
+        for entry in entries:
+            old = age is not None and time.time() - entry.used > age * _DAY
+            if not old and (limit is None or cache.size(kept) <= limit):
+                break
+            if cache.remove(entry):
+                kept.remove(entry)
+            else:
+                note(f"{entry.kind}/{entry.path.name} is in use and stays")
+    after = cache.size(kept)
+    note(
+        f"removed {len(entries) - len(kept)} of {len(entries)} entries, "
+        f"{format_size(before - after)}; {format_size(after)} are left"
+    )
+    if limit is not None and after > limit:
+        note(f"that is more than {format_size(limit)}: other processes use the rest")
+
+
+def _table(entries: list[Entry]) -> Table:
+    table = Table(
+        "kind",
+        title=f"The cache in {cache.root()}",
+        caption="how long ago; files that kinds share count once in all",
+    )
+    for name in ("entries", "size", "newest use", "oldest use"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for kind in sorted({entry.kind for entry in entries}):
+        table.add_row(kind, *_cells([entry for entry in entries if entry.kind == kind]))
+    table.add_section()
+    table.add_row("all", *_cells(entries))
+    return table
+
+
+def _cells(entries: list[Entry]) -> list[str]:
+    """Return how many entries there are, their size, and the ages of the newest and oldest use."""
+    ages = sorted(max(time.time() - entry.used, 0) for entry in entries)
+    shown = [_age(ages[0]), _age(ages[-1])] if ages else ["", ""]
+    return [str(len(entries)), format_size(cache.size(entries)), *shown]
+
+
+def _age(seconds: float) -> str:
+    """Return whole days, hours or minutes."""
+    for unit, length in (("days", _DAY), ("hours", 3600.0)):
+        if seconds >= 2 * length:
+            return f"{seconds // length:.0f} {unit}"
+    return f"{seconds // 60:.0f} minutes"
