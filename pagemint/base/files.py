@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Where the parts of pagemint that are not Python stand."""
+"""The directories of the parts of pagemint that are not Python.
+
+An installed package has them in its directory `shipped`, a checkout beside the package.
+"""
 
 from pathlib import Path
 
-_ROOT = Path(__file__).resolve().parent.parent.parent
+_PACKAGE = Path(__file__).resolve().parent.parent
+_SHIPPED = _PACKAGE / "shipped"
+_ROOT = _SHIPPED if _SHIPPED.is_dir() else _PACKAGE.parent
 
 KERNEL = _ROOT / "kernel"
 """The kernel part: new files as they stand in a tree, and under series/ the steps."""

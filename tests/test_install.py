@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""An installed pagemint: everything it needs comes with it, and it works from any directory."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+_ROOT = Path(__file__).parent.parent
+
+
+def _run(*argv: str | Path, cwd: Path) -> str:
+    # Nothing of this checkout may be found by way of the environment.
+    env = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    ended = subprocess.run(argv, capture_output=True, text=True, cwd=cwd, env=env)
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout
+
+
+# scope="module": such a fixture runs before cache_home, so the bench uses the user's cache.
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with a virtual environment, venv, that the wheel was installed into."""
+    where = tmp_path_factory.mktemp("installed")
+    _run(sys.executable, "-m", "venv", "venv", cwd=where)
+    pip: list[str | Path] = [where / "venv/bin/python", "-m", "pip", "-q"]
+    _run(*pip, "wheel", "--no-deps", "--wheel-dir", where, _ROOT, cwd=where)
+    (wheel,) = where.glob("pagemint-*.whl")
+    _run(*pip, "install", wheel, cwd=where)
+    return where
+
+
+@pytest.fixture(scope="module")
+def bench(installed: Path) -> Path:
+    """The result of a short bench."""
+    out = installed / "bench.json"
+    argv = ["bench", "--size", "1GB", "--runs", "3", "--json", str(out)]
+    _run(installed / "venv/bin/pagemint", *argv, cwd=installed)
+    return out
+
+
+def test_the_wheel_has_the_sources_and_nothing_that_was_built(installed: Path) -> None:
+    program = "from pagemint.base import files; print(files.KERNEL.parent)"
+    shipped = Path(_run(installed / "venv/bin/python", "-c", program, cwd=installed).strip())
+    assert shipped.is_relative_to(installed)
+    listed = _run(
+        "git", "ls-files", "kernel", "native", "guest", "module", "docs/results", cwd=_ROOT
+    )
+    tracked = {name for name in listed.splitlines() if (_ROOT / name).exists()}
+    found = {
+        str(path.relative_to(shipped))
+        for path in shipped.rglob("*")
+        if path.is_file() and path.suffix != ".pyc"
+    }
+    assert tracked <= found
+    assert not [name for name in found if name.endswith((".o", ".ko", ".cmd", ".mod"))]
+
+
+def test_a_bench_runs_from_another_directory(bench: Path) -> None:
+    result = json.loads(bench.read_text())
+    assert {row["case"]["workload"] for row in result["rows"]} >= {"fsdax", "boot", "folio"}
+    assert (bench.parent / "bench-report/index.html").exists()
