@@ -9,7 +9,7 @@ _ROOT = Path(__file__).parent.parent
 
 
 def test_imports_keep_the_contracts() -> None:
-    argv = [Path(sys.executable).with_name("lint-imports"), "--no-cache"]
+    argv: list[str | Path] = [Path(sys.executable).with_name("lint-imports"), "--no-cache"]
     ended = subprocess.run(argv, capture_output=True, text=True, cwd=_ROOT)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert "2 kept, 0 broken" in ended.stdout
