@@ -76,6 +76,7 @@ def test_a_limit_is_of_the_same_condition() -> None:
     copy = Case("folio", 1 << 30, 1000, 1, "safe", function="folio_copy", folio_bytes=2 << 20)
     assert cases.limit_of(copy, limits) == limits[-1]
     assert cases.limit_of(Case("fsdax", 1 << 29, 1000, 2, "safe"), limits) is None
+    assert cases.limit_of(Case("move", 1 << 30, 1000, 2, "safe", function="f"), limits) is None
 
 
 def test_guests_are_not_paired_and_emulated_times_not_judged() -> None:
