@@ -23,7 +23,7 @@ from pagemint.native.rounds import Patience, measure
 from pagemint.native.workload import Asked, Workload
 from pagemint.native.workloads import known
 from pagemint.report import tables
-from pagemint.report.write import after_run, directory
+from pagemint.report.write import after_run
 from pagemint.results import writer
 from pagemint.results.rows import Kernel, Limit, Machine, Result, Row
 
@@ -99,11 +99,10 @@ def main(args: argparse.Namespace) -> int:
         limits,
     )
     writer.write(args.json, result)
-    after_run(args, result)
+    where = after_run(args, result)
     console = Console(stderr=args.json == "-")
     if args.tables:
         tables.show_all(result, console)
-    where = None if args.no_report else directory("bench", args.json)
     tables.show_first_screen(result, console, json=args.json, report=where)
     return 0
 
