@@ -74,11 +74,19 @@ def build(tree: Tree, config: Config, wanted: Iterable[str], given: Path | None 
     with cache.locked(built, f"objects of the {tree.variant} tree"):
         missing = [one for one in there if not _stamp(built, one).exists()]
         with step(f"compiling {len(missing)} objects of the {tree.variant} tree"):
-            # One after the other: kbuild reaches arch/x86/lib by two ways, which would race.
-            for one in missing:
-                make(tree, built, one, jobs=1)
-                _stamp(built, one).touch()
+            _compile(tree, built, missing)
     return built
+
+
+def _compile(tree: Tree, built: Path, missing: list[str]) -> None:
+    # kbuild reaches arch/x86/lib by two ways, which would race.
+    slow = [one for one in missing if one.startswith("arch/x86/lib/")]
+    fast = [one for one in missing if one not in slow]
+    for some, jobs in ((fast, None), (slow, 1)):
+        if some:
+            make(tree, built, *some, jobs=jobs)
+        for one in some:
+            _stamp(built, one).touch()
 
 
 def _stamp(built: Path, wanted: str) -> Path:
