@@ -65,16 +65,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Run `pagemint bench`."""
     workloads = _chosen(args.workload)
-    own = returns.of_this_machine()
     sizes = list(dict.fromkeys(_checked_size(text) for text in args.size.split(",")))
     threads = _threads(args.threads)
     patience = _patience(args.runs, args.precise)
-    _check_machine(workloads, [Asked(size, threads, own) for size in sizes])
+    _check_machine(workloads, [Asked(size, threads) for size in sizes])
     writer.check_writable(args.json)
     found = steps.source_for(args.kernel, args.ksrc)
 
     pair = trees.pair(found)
     program = link.link(pair, objects.DEBIAN)
+    own = returns.of_this_machine()
     rows: list[Row] = []
     limits: list[Limit] = []
     with _Hosts(program) as hosts:
