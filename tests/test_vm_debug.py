@@ -81,7 +81,7 @@ def test_debug_kernels_bring_up_the_same_memory_maps(run: Runner, debug: dict[st
 def test_an_active_tracepoint_takes_the_slow_path(run: Runner, debug: dict[str, Kernel]) -> None:
     (base,) = run(debug["base"], "trace")
     patched = run(debug["patched"], "trace")
-    assert [record["mode"] for record in patched] == list(MODES)
+    assert {record["mode"] for record in patched} == set(MODES)
     assert base["events"] >= base["pages"]
     assert {record["events"] for record in patched} == {base["events"]}
 
