@@ -2,8 +2,8 @@
 /*
  * KUnit tests for copies of runs of pages.
  *
- * All words of the source and around the destination differ from each other.
- * So a word shows that is lost, moved, or written beside the run.
+ * All words of the source and around the destination differ from each other. So
+ * the tests see each word that is lost, moved, or written beside the run.
  */
 #include <kunit/test.h>
 #include <linux/array_size.h>
@@ -66,7 +66,7 @@ static void copy_exit(struct kunit *test)
 		__free_pages(pair->from, COPY_ORDER);
 }
 
-/* Return how many words are not what they should be after a copy of @npages. */
+/* Count the words that are wrong after a copy of @npages. */
 static unsigned long copy_wrong(const struct copy_pair *pair, unsigned int npages)
 {
 	const u64 *to = page_address(pair->to);

@@ -3,8 +3,8 @@
  * KUnit tests for the template of the memmap.
  *
  * The pages are an array of struct page with contents that no real page has:
- * the template must not care. A formula tells each word of each page. It stands
- * in for the slow path and says what must be there in the end.
+ * the template must not care. A formula gives each word of each page. It stands
+ * in for the slow path, and the result is compared with it.
  */
 #include <kunit/test.h>
 #include <linux/array_size.h>
@@ -31,7 +31,7 @@
  * @order: of the compounds; 0 is a run of single pages
  * @before: pages from the start of the range to TEMPLATE_PFN
  * @nr_pages: length of the range
- * @dedup: every how many units only TEMPLATE_DEDUP pages are written; 0 never
+ * @dedup: TEMPLATE_DEDUP pages are written of each unit that it divides; 0: none
  */
 struct template_range {
 	const char *name;
@@ -299,7 +299,7 @@ static void template_unregister(void *unused)
 	tracepoint_synchronize_unregister();
 }
 
-/* While somebody traces it, every page must raise its event. */
+/* While the tracepoint is active, every page must raise its event. */
 static void template_tracepoint_test(struct kunit *test)
 {
 	enum memmap_init_mode before = memmap_init_mode_get();

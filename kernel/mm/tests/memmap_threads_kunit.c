@@ -105,7 +105,7 @@ static int threads_compare(const void *a, const void *b)
 	return one->start < other->start ? -1 : one->start > other->start;
 }
 
-/* Why @r is not what comes of @range in @threads threads, or NULL if it is. */
+/* Return how the calls in @r fail to cover @range in @threads threads, or NULL. */
 static const char *threads_wrong(struct threads_record *r,
 				 const struct memmap_range *range,
 				 unsigned int threads)
@@ -122,21 +122,21 @@ static const char *threads_wrong(struct threads_record *r,
 		tasks += i == j;
 	}
 	if (!threads || tasks > threads)
-		return "more threads than it says";
+		return "more threads than returned";
 	if (threads == 1 && (r->nr != 1 || r->parts[0].task != current))
-		return "one thread, and not one call of its own";
+		return "one thread, but not a single call in it";
 
 	sort(r->parts, r->nr, sizeof(*r->parts), threads_compare, NULL);
 	for (i = 0; i < r->nr; pfn = r->parts[i++].end) {
 		if (r->parts[i].start != pfn || r->parts[i].end <= pfn)
-			return "a part is missing, twice there, or empty";
+			return "a part is missing, repeated or empty";
 		if (i && !IS_ALIGNED(pfn, align))
 			return "a part starts inside a section or compound";
 	}
-	return pfn == range->end_pfn ? NULL : "it does not end at the end";
+	return pfn == range->end_pfn ? NULL : "the parts do not end with the range";
 }
 
-/* Most threads that a range may have: there is one in slow mode. */
+/* The most threads that a range can have; in slow mode that is one. */
 static unsigned int threads_most(void)
 {
 	if (memmap_init_mode_get() == MEMMAP_INIT_SLOW)
