@@ -184,7 +184,7 @@ def _make_repository(tree: Path, message: str) -> None:
     """Make `tree` a git repository with all its files in one commit."""
     with step(f"committing {message} as the base"):
         _git(tree, "init", "-q", "-b", "base")
-        _git(tree, "add", "-A")
+        _git(tree, "add", "-A", "--force")
         _git(tree, "commit", "-q", "--no-verify", "--no-gpg-sign", "-m", message)
 
 
