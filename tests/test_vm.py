@@ -315,12 +315,18 @@ def test_boots_have_to_leave_the_same_memory(
     assert (found.tree, found.outcome, found.said) == ("patched", outcome, said)
 
 
-@LONG
-def test_the_devices_work_as_memory(tmp_path: Path) -> None:
-    out = tmp_path / "vm.json"
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The result of a short run of all scenarios, with kernels from the user's own cache."""
+    out = tmp_path_factory.mktemp("vm") / "vm.json"
     argv = ["vm", "--size", "512MiB", "--rebinds", "2", "--accel", "tcg", "--json", str(out)]
     assert cli.main(argv) == 0
-    written = json.loads(out.read_text())
+    body: dict[str, Any] = json.loads(out.read_text())
+    return body
+
+
+@LONG
+def test_the_devices_work_as_memory(written: dict[str, Any]) -> None:
     for name in SCENARIOS:
         rows = [row for row in written["rows"] if row["case"]["workload"] == name]
         firsts = [(row["tree"], row["mode"]) for row in rows if row["first_bind_ms"]]
