@@ -6,12 +6,12 @@ KDIR ?= /lib/modules/$(shell uname -r)/build
 help:
 	@echo 'make bench       time base and patched kernel code, into out/bench.json (BENCH_ARGS=...)'
 	@echo 'make check       lint, type-check and test'
-	@echo 'make check-long  the same with many more random cases, on all lines, step by step'
-	@echo 'make check-vm    the same, and all that is shown in guests: over an hour'
-	@echo 'make module      the module for stock kernels, for the running one (KDIR=...)'
-	@echo 'make install-module  installs it there, as root; see docs/stock.md'
-	@echo 'make docs        the manual page and shell completions, into out/docs'
-	@echo 'make readme-plot the plot of the README, anew from the result in docs/results'
+	@echo 'make check-long  make check with many more random cases, on every kernel line, patch by patch'
+	@echo 'make check-vm    make check, and all tests that run in guests: over an hour'
+	@echo 'make module      build the module for stock kernels, for the running kernel (KDIR=...)'
+	@echo 'make install-module  install the module, as root; see docs/stock.md'
+	@echo 'make docs        write the manual page and shell completions into out/docs'
+	@echo 'make readme-plot draw the plot of the README again, from the newest result in docs/results'
 	@echo 'make clean       remove .venv, out, the module and the tool caches; the download cache stays'
 
 bench:
@@ -40,7 +40,7 @@ module:
 install-module: module
 	@$(MAKE) --no-print-directory -C $(KDIR) M=$(CURDIR)/module INSTALL_MOD_DIR=updates \
 		CONFIG_MODULE_SIG_ALL= modules_install
-	@# Headers have no System.map, without which the above leaves this out.
+	@# Without System.map, which kernel headers lack, modules_install does not run depmod.
 	@depmod $(if $(INSTALL_MOD_PATH),-b $(INSTALL_MOD_PATH)) \
 		$$(modinfo -F vermagic module/pagemint.ko | cut -d' ' -f1)
 
@@ -49,7 +49,7 @@ docs:
 	@mkdir -p out/docs
 	@.venv/bin/argparse-manpage --module pagemint.cli --function parser --prog pagemint \
 		--format single-commands-section --manual-title pagemint --project-name pagemint \
-		--description 'build and measure the bring-up of the memory map' \
+		--description 'build patches that initialise memmaps faster, and measure their gain' \
 		--output out/docs/pagemint.1 >/dev/null
 	@for shell in bash zsh fish; do \
 		.venv/bin/shtab --shell $$shell --output out/docs/pagemint.$$shell pagemint.cli.parser || exit; \
