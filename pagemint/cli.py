@@ -14,16 +14,16 @@ from typing import NoReturn
 from pagemint.base.errors import Failure
 
 COMMANDS = {
-    "bench": "time the memory map's bring-up, before and after, on this machine",
+    "bench": "time memmap initialisation, before and after the patches, on this machine",
     "vm": "bind and rebind real devices in virtual machines, before and after",
     "host": "bind and rebind on this machine, before and after",
-    "series": "put the patch series into a kernel tree, or write it as mails",
+    "series": "apply the patches to a kernel tree, or write them as mails",
     "source": "list and fetch kernel sources",
     "report": "turn results into a page of plots",
     "doctor": "say what this machine can do, and what it lacks",
     "cache": "show what the cache holds, and remove what is no longer used",
 }
-"""Each subcommand, a module of pagemint.commands with add_arguments() and main(), and its help."""
+"""The help of each subcommand; each has a module in commands/ with add_arguments() and main()."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -45,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _fail("interrupted; run again to continue", 130)
     except BrokenPipeError:
-        # What still stands in the buffer must not raise again at exit.
+        # Flushing the rest of the buffer at exit must not raise again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 1
     except Exception as error:
@@ -56,7 +56,10 @@ def parser(names: Collection[str] = tuple(COMMANDS)) -> argparse.ArgumentParser:
     """Return the parser, with the arguments of the subcommands `names`."""
     from pagemint import __version__
 
-    made = _Parser(prog="pagemint", description="Memory-map bring-up, built and measured.")
+    made = _Parser(
+        prog="pagemint",
+        description="Patches that initialise the Linux memmap faster, built and measured.",
+    )
     made.add_argument("--version", action="version", version=f"pagemint {__version__}")
     table = made.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, text in COMMANDS.items():
@@ -67,7 +70,7 @@ def parser(names: Collection[str] = tuple(COMMANDS)) -> argparse.ArgumentParser:
 
 
 def _run(argv: list[str]) -> int:
-    # Only the module that is asked for is loaded; argparse alone deals with anything else.
+    # Only the module of the named subcommand is loaded. Without one, argparse ends the program.
     name = next((word for word in argv if not word.startswith("-")), "")
     if name not in COMMANDS:
         parser(()).parse_args(argv)
@@ -90,7 +93,7 @@ def _report(error: Exception) -> int:
         return _fail(str(error), 1)
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         where = f" for {error.filename}" if error.filename else ""
-        return _fail(f"the disk is full: no room{where}; free some and run again", 1)
+        return _fail(f"the disk is full: no room{where}; free some space and run again", 1)
     if os.environ.get("PAGEMINT_DEBUG") == "1":
         import traceback
 

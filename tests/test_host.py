@@ -90,7 +90,7 @@ def test_nothing_is_done_without_a_yes(root: Path, capsys: pytest.CaptureFixture
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
-        (["--device", "pmem0"], "pmem0 is no fsdax or devdax device that is bound"),
+        (["--device", "pmem0"], "pmem0 is not an fsdax or devdax device that is bound"),
         (["--rebinds", "1"], "--rebinds 1 is too few"),
         (["--size", "1MiB"], "1MiB of private memory is too little"),
         (["--size", "9000TB"], "the memmap of 9000TB takes"),

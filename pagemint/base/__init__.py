@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The ground floor: nothing here imports another folder of pagemint."""
+"""Helpers of the whole lab; nothing here imports another folder of pagemint."""

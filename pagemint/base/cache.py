@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The cache directory: entries that were fetched or built once, each complete or not there at all.
 
-Locks: a process that makes or removes an entry holds `<entry>.lock`; those that use it share a lock
-on its stamp until they end. The time of the stamp is that of the last use.
+Locks: a process that makes or removes an entry holds `<entry>.lock`. Processes that use it share a
+lock on its stamp file until they end. The stamp's modification time is the time of the last use.
 """
 
 import fcntl
@@ -30,8 +30,8 @@ class Entry:
         kind: the directory above it.
         path: the directory.
         used: when it was used last, in seconds since 1970.
-        files: bytes on the disk by the number of the inode: files that entries share are hard
-            links.
+        files: bytes on the disk, by inode number. Entries share files as hard links, so an inode
+            can be in several entries.
     """
 
     kind: str
@@ -43,12 +43,12 @@ class Entry:
 def root() -> Path:
     """Return the cache directory: $XDG_CACHE_HOME/pagemint, else ~/.cache/pagemint."""
     base = os.environ.get("XDG_CACHE_HOME", "")
-    # The XDG specification has relative paths ignored.
+    # The XDG specification says to ignore relative paths.
     return (Path(base) if base.startswith("/") else Path.home() / ".cache") / "pagemint"
 
 
 def find(kind: str, key: str) -> Path | None:
-    """Return the complete entry, or None; this is not a use of it."""
+    """Return the complete entry, or None; it does not count as used, and can be removed."""
     path = root() / kind / key
     return path if (path / _STAMP).exists() else None
 
@@ -72,7 +72,7 @@ def use(kind: str, key: str) -> Path | None:
             file.close()
             return None
         _in_use[path] = file
-    # A cache that cannot be written is usable; nobody prunes it.
+    # A read-only cache can be used all the same; nobody can prune it.
     with suppress(OSError):
         os.utime(stamp)
     return path
@@ -81,11 +81,11 @@ def use(kind: str, key: str) -> Path | None:
 def entry(kind: str, key: str, make: Callable[[Path], None], *, in_place: bool = False) -> Path:
     """Return the directory <root>/<kind>/<key>, made by `make` unless it is complete already.
 
-    `make` fills an empty staging directory, which is then renamed into place. What takes its own
-    absolute path into account (a kernel's build directory) says `in_place`, and is built where it
-    stays. A stamp file written last tells that an entry is complete; it is then used as it is,
-    even from a cache that cannot be written. Other processes that want the same entry wait.
-    After a failure in place the directory stays, for its logs, until the next try.
+    `make` fills an empty staging directory, which is then renamed into place. A kernel's build
+    directory contains its own absolute path, so it must not move: `in_place` builds it at its
+    final place. A stamp file, written last, marks an entry as complete. A complete entry is used
+    as it is, even from a read-only cache. Other processes that want the same entry wait. After a
+    failure in place the directory stays, for its logs, until the next try.
 
     Raises:
         Failure: the cache directory cannot be written; and whatever `make` raises.
@@ -99,7 +99,7 @@ def entry(kind: str, key: str, make: Callable[[Path], None], *, in_place: bool =
         if found:
             return found
         work = final if in_place else final.with_name(f"{key}.staging")
-        _remove(final)  # of what is incomplete
+        _remove(final)  # an incomplete entry
         _remove(work)
         work.mkdir()
         try:
@@ -162,9 +162,10 @@ def remove(gone: Entry) -> bool:
 
 @contextmanager
 def locked(path: Path, what: str) -> Iterator[None]:
-    """Hold the lock file beside `path`; says so once, on stderr, if another process has it.
+    """Hold the lock file beside `path`; if another process has it, note that once and wait.
 
-    What run.run() starts meanwhile holds it too: if this process is killed, until that has ended.
+    Programs that run.run() starts meanwhile inherit the lock. If this process is killed, they keep
+    it until they end.
     """
     lock = path.with_name(f"{path.name}.lock")
     try:
@@ -207,7 +208,7 @@ def need_space(path: Path, size: int, what: str) -> None:
     """Check that the file system of `path`, which need not exist yet, has `size` bytes free.
 
     Raises:
-        Failure: it has not.
+        Failure: it has less.
     """
     path = path.absolute()
     while not path.exists():
@@ -231,7 +232,7 @@ def _files(path: Path) -> dict[int, int]:
     found = {}
     folders = [os.fspath(path)]
     while folders:
-        # Another process may just be removing any of it.
+        # Another process may be removing these files.
         with suppress(FileNotFoundError), os.scandir(folders.pop()) as inner:
             for one in inner:
                 with suppress(FileNotFoundError):

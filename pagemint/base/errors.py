@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The one exception that is meant for the reader."""
+"""The one exception whose text is meant for the user."""
 
 
 class Failure(Exception):
-    """Something the reader can act on; the command line prints it as one line and exits 1.
+    """A problem that the user can solve; the command line prints it as one line and exits 1.
 
     Attributes:
-        message: what is wrong, without a final full stop.
-        remedy: what to do about it.
+        message: the problem, without a final full stop.
+        remedy: the action that solves it.
     """
 
     def __init__(self, message: str, remedy: str) -> None:

@@ -11,7 +11,7 @@ _SHIPPED = _PACKAGE / "shipped"
 _ROOT = _SHIPPED if _SHIPPED.is_dir() else _PACKAGE.parent
 
 KERNEL = _ROOT / "kernel"
-"""The kernel part: new files as they stand in a tree, and under series/ the steps."""
+"""The kernel part: new files, at their places in a kernel tree, and under series/ the patches."""
 
 NATIVE = _ROOT / "native"
 """The C of the native host."""

@@ -37,7 +37,7 @@ def about() -> dict[str, Any]:
         "cpus": os.cpu_count() or 1,
         "memory_bytes": memory()["MemTotal"],
         "load_average": os.getloadavg()[0],
-        # Without the local part, which can name the owner of the kernel.
+        # Without the local part of the version, which can name the owner of the kernel.
         "kernel": platform.release().partition("-")[0],
         "compiler": compiler(),
         "pagemint": __version__,
@@ -46,7 +46,7 @@ def about() -> dict[str, Any]:
 
 
 def cpu_class(flags: Collection[str]) -> str:
-    """Return which string instructions the kernel uses with these flags of /proc/cpuinfo."""
+    """Return the string instructions that a kernel uses on a CPU with these cpuinfo flags."""
     if "erms" in flags:
         return "fsrm+erms" if "fsrm" in flags else "erms"
     return "rep_good" if "rep_good" in flags else "none"
@@ -57,7 +57,7 @@ def compiler(prefix: str = "") -> str:
     """Return the version line of the compiler that builds everything for an architecture.
 
     Args:
-        prefix: of its name, such as "aarch64-linux-gnu-".
+        prefix: the start of its name, such as "aarch64-linux-gnu-"; "" for this machine's own.
     """
     program = f"{prefix}gcc"
     return run([program, "--version"], what=f"asking {program} for its version").splitlines()[0]

@@ -18,7 +18,7 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
-_WORTH = 2.0  # seconds from which a stage has a line
+_WORTH = 2.0  # seconds; a shorter stage leaves no line
 
 
 def note(text: str) -> None:
@@ -41,7 +41,7 @@ def step(text: str) -> Iterator[None]:
 
 @contextmanager
 def bar(text: str, total: float) -> Iterator[Callable[[float], None]]:
-    """Show how far `text` has come on a terminal, and like step() elsewhere.
+    """Show a progress bar on a terminal; elsewhere, do the same as step().
 
     Yields:
         a function that adds to the work done, out of `total`.
@@ -88,10 +88,10 @@ def _plain(text: str) -> Iterator[None]:
 
 
 class _Lines:
-    """The lines on stderr. The last one can be open: a stage that has begun, without its time."""
+    """The lines on stderr. The last one can be open: it names a stage that has not ended yet."""
 
     def __init__(self) -> None:
-        # Reentrant: a signal handler may have something to say.
+        # Reentrant: a signal handler may write a line, too.
         self._lock = threading.RLock()
         self._begun: list[str] = []
         self._open = ""
@@ -110,9 +110,9 @@ class _Lines:
             self._open = stage
 
     def close(self, stage: str, seconds: float | None) -> None:
-        """Complete the line of a stage that has one; None if the stage failed.
+        """Complete the line of a stage, if it has one; `seconds` is None if the stage failed.
 
-        If another line came between, the stage gets a second one.
+        If another line was written meanwhile, the stage gets a second line.
         """
         with self._lock:
             if stage not in self._begun:

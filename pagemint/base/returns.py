@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""How the kernel of this machine returns from a function, which is patched in when it boots."""
+"""How this machine's kernel returns from functions: it patches its returns when it boots."""
 
 from pathlib import Path
 
@@ -15,13 +15,13 @@ NAMES = {
     "safe": "Safe RET",
     "untrained": "untrained return thunks",
 }
-"""What the kernel calls what the native host can patch in."""
+"""The kernel's names of the returns that the native host can patch in."""
 
 
 def of_this_machine(sysfs: Path = _SYSFS) -> str:
-    """Return what the running kernel patched its returns to: a key of NAMES.
+    """Return the kind of returns that the running kernel uses: a key of NAMES.
 
-    Where that is something that the native host does not have, says so and returns PLAIN.
+    If the native host lacks that kind, note it on stderr and return PLAIN.
     """
     condition, other = look(sysfs)
     if other:
@@ -30,12 +30,12 @@ def of_this_machine(sysfs: Path = _SYSFS) -> str:
 
 
 def look(sysfs: Path = _SYSFS) -> tuple[str, str]:
-    """Return the key of NAMES, and what the kernel reports that the native host does not have."""
+    """Return the key of NAMES, and the kernel's report on returns that the native host lacks."""
     reports = {
         file: (sysfs / file).read_text().strip() if (sysfs / file).exists() else ""
         for file in ("spec_rstack_overflow", "retbleed", "indirect_target_selection")
     }
-    # Safe RET takes the place of the older mitigation.
+    # Safe RET replaces the older mitigation, so look for it first.
     if "Safe RET" in reports["spec_rstack_overflow"]:
         return "safe", ""
     if "untrained return thunk" in reports["retbleed"]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Runs other programs, and leaves none of them behind."""
+"""Runs other programs, and ends all of them before pagemint ends."""
 
 import os
 import re
@@ -52,8 +52,8 @@ def run(
 ) -> str:
     """Run a program to its end and return what it wrote to stdout.
 
-    The program has its own process group. When this function is left early, by Ctrl-C for one,
-    the whole group is ended first.
+    The program has its own process group. If this function is left early, by Ctrl-C for example,
+    it ends the whole group first.
 
     Args:
         argv: the program and its arguments; no shell is involved.
@@ -61,7 +61,7 @@ def run(
         env: the whole environment, if not this one's.
         log: receives both outputs, stdout first.
         limit: seconds after which the program is ended.
-        what: names the work in messages ("building mm/mm_init.o").
+        what: the work, for messages ("building mm/mm_init.o").
 
     Raises:
         Failure: the program is not installed, takes too long, or ends with a status other than 0.
@@ -70,7 +70,7 @@ def run(
         raise Failure(f"{what}: there is no directory {cwd}", "run again to make it anew")
     child = None
     try:
-        # A child that is running already but not yet known here could not be ended.
+        # Ctrl-C between the start of the child and this assignment would leave it running.
         with interruption_put_off():
             child = _start(argv, cwd, env, what)
         stdout, stderr = child.communicate(timeout=limit)
@@ -81,7 +81,7 @@ def run(
             log.write_bytes((error.stdout or b"") + (error.stderr or b""))
         raise Failure(
             f"{what} did not end within {limit:.0f} s",
-            f"its output so far is in {log}" if log else "try again on a machine less busy",
+            f"its output so far is in {log}" if log else "try again when the machine is less busy",
         ) from error
     except BaseException:
         if child is not None:
@@ -120,9 +120,10 @@ def _start(
 
 @contextmanager
 def interruption_put_off() -> Iterator[None]:
-    """Have what is quick and must be whole run to its end before Ctrl-C counts.
+    """Put off SIGINT, SIGTERM and SIGHUP until the end of a short block that must run whole.
 
-    May be nested, in the main thread: what came then goes to the handler that was there before.
+    The signals then go to the handlers from before. Use it in the main thread only; it can be
+    nested.
     """
     came: list[int] = []
 
@@ -153,7 +154,7 @@ def _status(child: subprocess.Popen[str]) -> str:
 
 
 def _telling_line(output: str) -> str | None:
-    """Return the last line that speaks of an error (make's own summary aside), or the last one."""
+    """Return the last line with an error (make's own summary aside), or else the last line."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     errors = [line for line in lines if _TELLING.search(line) and not line.startswith("make")]
     telling = errors or lines

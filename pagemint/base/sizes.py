@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Sizes as people write them: 100GB, 1.5 GiB."""
+"""Sizes in the form that people write: 100GB, 1.5 GiB."""
 
 import re
 from decimal import Decimal
@@ -28,7 +28,7 @@ def parse_size(text: str) -> int:
     Units are kB MB GB TB (powers of 1000), KiB MiB GiB TiB (of 1024), B and bytes, in any case.
 
     Raises:
-        Failure: `text` is no size, or is less than one byte.
+        Failure: `text` is not a size, or is less than one byte.
     """
     match = _SIZE.fullmatch(text.strip())
     unit = _UNITS.get(match[2].lower()) if match else None

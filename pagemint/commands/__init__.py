@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The subcommands, a module each."""
+"""The subcommands, one module for each."""

@@ -28,7 +28,7 @@ from pagemint.results import writer
 from pagemint.results.rows import Kernel, Limit, Machine, Result, Row
 
 _SMALLEST = 2 << 20  # bytes: one compound
-_LARGEST = 16 * 10**12  # bytes: the sections of native/glue/tree.c reach so far
+_LARGEST = 16 * 10**12  # bytes: native/glue/tree.c has no more sections
 _PRECISE = 60.0  # seconds of rounds
 
 
@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--size", default="100GB", metavar="SIZE,...", help="size of the device (100GB)"
     )
     parser.add_argument(
-        "--workload", metavar="W,...", help=f"what to time (all of {', '.join(known())})"
+        "--workload", metavar="W,...", help=f"workloads to time (all of {', '.join(known())})"
     )
     parser.add_argument(
         "--threads",
@@ -48,14 +48,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     rounds = parser.add_mutually_exclusive_group()
     rounds.add_argument(
-        "--runs", type=int, metavar="N", help="runs of each (10, and more where it is noisy)"
+        "--runs", type=int, metavar="N", help="runs of each variant (10, and more if it is noisy)"
     )
     rounds.add_argument(
         "--precise",
         action="store_true",
-        help=f"up to {_PRECISE:.0f} s for each workload, where it is noisy, instead of 10",
+        help=f"up to {_PRECISE:.0f} s instead of 10 for each workload that is noisy",
     )
-    parser.add_argument("--tables", action="store_true", help="print all figures at the end")
+    parser.add_argument("--tables", action="store_true", help="also print every row at the end")
     parser.add_argument(
         "--json", metavar="FILE", help="write the result there; - for standard output"
     )
@@ -124,7 +124,7 @@ class _Hosts:
         self._stack.close()
 
     def of(self, workload: Workload, asked: Asked) -> Iterator[Host]:
-        """Yield a host for the workload each time that it is to have another one."""
+        """Yield hosts for the workload, a new one each time that it needs another process."""
         while True:
             key = (workload.setup, workload.memory(asked))
             if self._host is None or self._held != key or workload.rounds:
@@ -135,27 +135,27 @@ class _Hosts:
             yield self._host
 
     def _start(self, workload: Workload, asked: Asked) -> None:
-        # Two at once could not have their memory.
+        # The memory may not suffice for two hosts at once.
         self._stack.close()
         self._host = self._stack.enter_context(Host(self._program))
         size = workload.memory(asked)
         with step(f"touching {format_size(size)} of memory"):
             huge = workload.setup(self._host, asked)
         if not self._held and huge < size * 0.9:
-            note("pagemint: few huge pages, unlike in a kernel; see 'pagemint doctor'")
+            note("pagemint: few huge pages, so times are not a kernel's; see 'pagemint doctor'")
         self.huge_bytes = max(self.huge_bytes, huge)
 
 
 def _settings(
     workloads: Sequence[Workload], sizes: Iterable[int], threads: tuple[int, ...], own: str
 ) -> Iterator[tuple[Workload, Asked]]:
-    """Yield what to time, in an order in which few hosts have to be started."""
+    """Yield workloads with settings, in an order that needs few starts of a host."""
     for size in sizes:
-        # The returns of this machine's kernel, and those of a CPU that needs no mitigation.
+        # Time the returns of this machine's kernel, and those of a CPU that needs no mitigation.
         for condition in dict.fromkeys((own, returns.PLAIN)):
             asked = Asked(size, threads, condition)
             for workload in workloads:
-                # A compound of devdax-1g may not fit.
+                # memory() is 0 if the device is smaller than a compound of devdax-1g.
                 if workload.sized and workload.memory(asked):
                     yield workload, asked
     for workload in workloads:

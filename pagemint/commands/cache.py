@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`pagemint cache`: shows what the cache holds, and removes what was not used for long."""
+"""`pagemint cache`: shows the entries of the cache, and removes those that are no longer used."""
 
 import argparse
 import time
@@ -23,8 +23,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="remove entries that no process uses, the least recently used first",
     )
-    parser.add_argument("--age", type=float, metavar="DAYS", help="those not used for so long")
-    parser.add_argument("--size", metavar="SIZE", help="as many as it takes for the rest to fit")
+    parser.add_argument(
+        "--age", type=float, metavar="DAYS", help="with --prune: entries not used for so long"
+    )
+    parser.add_argument(
+        "--size", metavar="SIZE", help="with --prune: until the rest is no larger than this"
+    )
 
 
 def main(args: argparse.Namespace) -> int:
@@ -46,7 +50,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _prune(entries: list[Entry], age: float | None, limit: int | None) -> None:
-    """Remove the first of some entries, which are sorted by their last use."""
+    """Remove entries, which are sorted by their last use, from the first one on."""
     before, kept = cache.size(entries), list(entries)
     with step("removing entries"):
         for entry in entries:
@@ -82,7 +86,7 @@ def _table(entries: list[Entry]) -> Table:
 
 
 def _cells(entries: list[Entry]) -> list[str]:
-    """Return how many entries there are, their size, and the ages of the newest and oldest use."""
+    """Return the number of entries, their size, and how long ago the last and first use was."""
     ages = sorted(max(time.time() - entry.used, 0) for entry in entries)
     shown = [_age(ages[0]), _age(ages[-1])] if ages else ["", ""]
     return [str(len(entries)), format_size(cache.size(entries)), *shown]

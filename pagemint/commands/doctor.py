@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What this machine can do for pagemint, and what to do about what it lacks."""
+"""`pagemint doctor`: says what this machine can do, what it lacks, and how to get that."""
 
 import argparse
 import os
@@ -23,15 +23,15 @@ from pagemint.base.sizes import format_size
 _FEATURES = {
     "sse2": ("streaming stores (movnti)", "use another CPU"),
     "rep_good": ("pages are copied by rep movsq", "nothing: an unrolled loop copies them"),
-    "erms": ("long copies by rep movsb are fast", "nothing: copies take other ways"),
-    "fsrm": ("short copies by rep movsb are fast", "nothing: copies take other ways"),
+    "erms": ("long copies by rep movsb are fast", "nothing: copies use other instructions"),
+    "fsrm": ("short copies by rep movsb are fast", "nothing: copies use other instructions"),
     "avx": ("one more loop for the fill limit", "nothing: the limit is the best of the others"),
     "avx512f": ("one more loop for the fill limit", "nothing: the limit is the best of the others"),
     "movdir64b": ("stores of 64 bytes; not used yet", "nothing: not used yet"),
 }
 _OPTIONAL_TOOLS = ("ndctl", "qemu-system-x86_64", "sparse")
-_KVM_LIMIT = 4.0  # seconds for a guest that takes less than one, even emulated
-_KVM_SIGN = 0x10  # what the boot sector says to the debug port, and qemu doubles, plus one
+_KVM_LIMIT = 4.0  # seconds; the guest needs less than one, even when it is emulated
+_KVM_SIGN = 0x10  # written to QEMU's exit port, so that QEMU exits with 2 * _KVM_SIGN + 1
 # The memmap of the default device: 100 GB in 4 KiB pages of 64 bytes each.
 _MEMORY = 100 * 10**9 // 4096 * 64
 _DISK = 5 * 10**9  # bytes: the source, two build directories, room to unpack
@@ -42,10 +42,10 @@ class Check:
     """One line of the report; bench can run if every check that it needs is ok.
 
     Attributes:
-        what: the thing looked at.
-        ok: whether it is there.
-        found: what was found.
-        remedy: what to do if it is not ok.
+        what: the program, feature or amount that is checked.
+        ok: whether this machine has it.
+        found: the finding, in words.
+        remedy: the action to take if it is not ok.
         needed: whether bench depends on it.
     """
 
@@ -57,7 +57,7 @@ class Check:
 
 
 def checks() -> list[Check]:
-    """Look at the machine: a second, or a few where KVM does not work; changes nothing."""
+    """Look at the machine and change nothing; takes a second, or a few if KVM does not work."""
     cpuinfo = _read("/proc/cpuinfo")
     meminfo = _read("/proc/meminfo")
     return [
@@ -101,12 +101,12 @@ def check_returns(condition: str, other: str) -> Check:
 
 
 def check_kvm(device: str) -> Check:
-    """Boot a guest of one sector under KVM: the device can be there and not work."""
+    """Boot a guest of one sector under KVM: /dev/kvm can exist and not work."""
 
     def check(found: str, remedy: str) -> Check:
         return Check("KVM", not remedy, found, remedy, needed=False)
 
-    emulate = "vm emulates instead, without times that count"
+    emulate = "vm then emulates, and its times do not count"
     if not Path(device).exists():
         return check(
             f"no {device}", f"load kvm_amd or kvm_intel; in a VM, have it nested; else {emulate}"
@@ -115,7 +115,7 @@ def check_kvm(device: str) -> Check:
         return check(f"{device} is closed to this user", "join its group: adduser $USER kvm")
     qemu = shutil.which("qemu-system-x86_64")
     if not qemu:
-        return check(f"{device} is there, not tried", "apt-get install qemu-system-x86")
+        return check(f"{device} exists, but was not tried", "apt-get install qemu-system-x86")
     # mov dx, 0xf4; mov al, SIGN; out dx, al; hlt
     code = bytes([0xBA, 0xF4, 0x00, 0xB0, _KVM_SIGN, 0xEE, 0xF4])
     with tempfile.NamedTemporaryFile() as sector, step("trying KVM"):
@@ -127,9 +127,9 @@ def check_kvm(device: str) -> Check:
         try:
             status = subprocess.run(argv, capture_output=True, timeout=_KVM_LIMIT).returncode
         except subprocess.TimeoutExpired:
-            return check(f"{device} is there, but guests hang or crawl", f"nothing: {emulate}")
+            return check(f"{device} exists, but guests hang or crawl", f"nothing: {emulate}")
     if status != _KVM_SIGN * 2 + 1:
-        return check(f"{device} is there, but no guest runs", f"nothing: {emulate}")
+        return check(f"{device} exists, but no guest runs", f"nothing: {emulate}")
     return check("a guest runs", "")
 
 

@@ -30,15 +30,19 @@ _NEEDED = ("Module.symvers", ".config", "Makefile")  # of headers
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `pagemint host`."""
     parser.add_argument(
-        "--device", metavar="NAME", help="rebind this one; without it, none is touched"
+        "--device", metavar="NAME", help="rebind this device; without it, none is touched"
     )
     parser.add_argument(
-        "--size", metavar="SIZE", help="of the device-private memory, without --device (16GB)"
+        "--size", metavar="SIZE", help="size of device-private memory, without --device (16GB)"
     )
-    parser.add_argument("--yes", action="store_true", help="do it; without it, nothing is changed")
-    parser.add_argument("--rebinds", type=int, default=30, metavar="N", help="of each mode (30)")
     parser.add_argument(
-        "--headers", metavar="DIR", help="of the running kernel (/lib/modules/RELEASE/build)"
+        "--yes", action="store_true", help="load the modules and time; else nothing is changed"
+    )
+    parser.add_argument(
+        "--rebinds", type=int, default=30, metavar="N", help="rebinds in each mode (30)"
+    )
+    parser.add_argument(
+        "--headers", metavar="DIR", help="the kernel's headers (/lib/modules/RELEASE/build)"
     )
     parser.add_argument(
         "--json", metavar="FILE", help="write the result there; - for standard output"
@@ -59,7 +63,7 @@ def main(args: argparse.Namespace) -> int:
     if chosen and not args.yes:
         raise Failure(
             f"{chosen.name} would be taken from its driver {3 * args.rebinds} times",
-            "give --yes if nobody is to use it meanwhile",
+            "give --yes if nobody needs it meanwhile",
         )
     if not args.yes:
         _print_devices(devices)
@@ -78,7 +82,7 @@ def main(args: argparse.Namespace) -> int:
         command += ["--host", *(["--device", args.device] if args.device else [])]
         with step(what):
             said = scenarios.run_here(command, what, records)
-    # Named by its kind, like the scenario that does the same in a guest.
+    # The workload has the name of the scenario that does the same in a guest.
     workload = chosen.kind if chosen else "private"
     said = [{**record, "scenario": workload} for record in said if "mode" in record]
     found = binds.rows_of(workload, {kernel.variant: said}, size)
@@ -100,7 +104,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _private_size(text: str) -> int:
-    """Return the bytes of private memory, of whole sections."""
+    """Return the bytes of private memory, rounded down to whole sections."""
     size = parse_size(text) // room.SECTION * room.SECTION
     if not size:
         raise Failure(f"{text} of private memory is too little", "give at least 128MiB")

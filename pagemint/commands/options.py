@@ -13,5 +13,5 @@ def add_source_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_run_argument(parser: argparse.ArgumentParser) -> None:
-    """Declare what every command that ends with a report takes."""
+    """Declare --no-report, which every command that ends with a report takes."""
     parser.add_argument("--no-report", action="store_true", help="write no report at the end")

@@ -47,7 +47,7 @@ def main(args: argparse.Namespace) -> int:
     if args.stat:
         code_lines.show(sources.get(args.kernel or known[-1]), chosen)
         return 0
-    # Before a source is fetched for it.
+    # Checked first: fetching a source takes long.
     if args.output:
         branches.check_output(args.output)
     texts = messages.filled(args.results, chosen)

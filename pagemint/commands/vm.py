@@ -30,19 +30,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="VERSION",
         help="Debian's stock kernel of that line and the module for it, instead of both trees",
     )
-    kind.add_argument("--arch", default="x86", choices=LABS, help="of the kernels (x86)")
+    kind.add_argument("--arch", default="x86", choices=LABS, help="the kernels' architecture (x86)")
     parser.add_argument(
-        "--size", metavar="SIZE", help="of the device (100GB with KVM, 4GB without, or what fits)"
+        "--size",
+        metavar="SIZE",
+        help="size of the device (100GB with KVM, 4GB without, or less if that does not fit)",
     )
     parser.add_argument(
         "--scenario",
         metavar="S,...",
-        help=f"what to run (all of {', '.join(SCENARIOS)}; "
+        help=f"scenarios to run (all of {', '.join(SCENARIOS)}; "
         f"a stock kernel and arm64 have {', '.join(BIND_SCENARIOS)})",
     )
-    parser.add_argument("--rebinds", type=int, default=30, metavar="N", help="of each mode (30)")
+    parser.add_argument(
+        "--rebinds", type=int, default=30, metavar="N", help="rebinds in each mode (30)"
+    )
     parser.add_argument("--accel", default="auto", choices=("auto", "kvm", "tcg"))
-    parser.add_argument("--limit", type=float, default=3600, metavar="S", help="seconds a guest")
+    parser.add_argument(
+        "--limit",
+        type=float,
+        default=3600,
+        metavar="S",
+        help="seconds that a guest may take (3600)",
+    )
     parser.add_argument("--json", metavar="FILE", help="write the result there")
     options.add_run_argument(parser)
 
@@ -78,12 +88,12 @@ def main(args: argparse.Namespace) -> int:
 
 @dataclass(frozen=True)
 class _Built:
-    """What guests boot.
+    """The kernels that guests boot.
 
     Attributes:
         kernels: base and patched, or a stock kernel alone.
-        about: them, for the result.
-        selftests: where the programs of the kernel's own tests are, if there are any.
+        about: their description in the result.
+        selftests: the directory with the programs of the kernel's own tests, if there are any.
     """
 
     kernels: list[Kernel]
@@ -92,7 +102,7 @@ class _Built:
 
 
 def _chosen(asked: str | None, scenarios: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-    """Return those of `scenarios` that --scenario names, or all of them without it."""
+    """Return the scenarios that --scenario names, or all of them without it."""
     names = asked.split(",") if asked else scenarios
     for name in names:
         if name not in scenarios:

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Virtual machines: booted, driven and judged."""
+"""Boots virtual machines, runs scenarios in them, and judges the records that they write."""

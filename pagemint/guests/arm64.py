@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The emulated arm64 machine: Debian's packages as its root, and pmem in its devicetree."""
+"""The emulated arm64 machine: its root is made of Debian's packages, and it has pmem."""
 
 import shlex
 from collections.abc import Sequence
@@ -8,8 +8,8 @@ from pathlib import Path
 from pagemint.base.run import run
 from pagemint.guests import arm64_root
 
-_RAM = 1 << 30  # where QEMU's machine has its memory
-_LOW = 2 << 30  # bytes of it that are no device
+_RAM = 1 << 30  # the address of the memory of QEMU's machine
+_LOW = 2 << 30  # bytes of that memory before the pmem
 _START = _RAM + _LOW
 
 
@@ -26,29 +26,29 @@ def argv(
     """Return QEMU's command line for a guest that runs `command`, and ends.
 
     Args:
-        image: of the kernel.
+        image: the kernel's image.
         command: the program and its arguments, as the guest sees them.
         shared: a directory of this machine, which the guest may write to.
         device: bytes of persistent memory.
-        cpus: how many.
-        options: more of QEMU's.
-        append: more of the kernel's command line.
+        cpus: number of CPUs.
+        options: further options of QEMU.
+        append: further words of the kernel's command line.
 
     Raises:
-        Failure: QEMU, fdtput, or what the root is made of cannot be had.
+        Failure: QEMU or fdtput is missing, or the packages of the root cannot be fetched.
     """
     (shared / "command").write_text(f"{shlex.join(map(str, command))}\n")
     size = _LOW + device
     qemu: list[str | Path] = [
         *("qemu-system-aarch64", "-cpu", "neoverse-n1", "-smp", str(cpus), "-m", f"{size >> 20}M"),
-        # The host's memory is taken where it is touched.
+        # reserve=off: host memory is taken only where the guest touches it.
         *("-object", f"memory-backend-ram,id=ram,size={size},reserve=off"),
     ]
     machine = "virt,gic-version=3,memory-backend=ram"
     tree = shared / "devicetree"
     run([*qemu, "-machine", f"{machine},dumpdtb={tree}"], what="asking QEMU for a devicetree")
     _add_pmem(tree, _START, device)
-    # Of what is behind _LOW the kernel knows by the devicetree alone.
+    # mem= hides the memory behind _LOW; the kernel finds the pmem there in the devicetree.
     words = [f"mem={_LOW >> 20}M rootfstype=9p rootflags={arm64_root.OPTIONS} ro init=/init"]
     words += [f"{arm64_root.SHARED}={shared} console=ttyAMA0 nokaslr panic=-1", append]
     return [
@@ -63,7 +63,7 @@ def argv(
 
 
 def _add_pmem(tree: Path, start: int, size: int) -> None:
-    """Add persistent memory to a devicetree, whose addresses and sizes have two cells each."""
+    """Add pmem to a devicetree; its addresses and sizes have two cells each."""
     node = f"/pmem@{start:x}"
     cells = [f"{word >> shift & 0xFFFFFFFF:x}" for word in (start, size) for shift in (32, 0)]
     edits: list[list[str | Path]] = [
@@ -76,7 +76,7 @@ def _add_pmem(tree: Path, start: int, size: int) -> None:
 
 
 def _share(tag: str, path: Path, *, readonly: bool) -> list[str]:
-    """Return what has QEMU show a directory to the guest, as the 9p file system `tag`."""
+    """Return QEMU's options that show a directory to the guest, as the 9p file system `tag`."""
     name = tag.rpartition("/")[2]
     quoted = str(path).replace(",", ",,")
     options = f"local,id={name},path={quoted},security_model=none,multidevs=remap"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What an arm64 guest has for its root: Debian's own packages, unpacked and never installed."""
+"""The root directory of an arm64 guest: Debian's packages, unpacked but not installed."""
 
 from pathlib import Path
 
@@ -9,21 +9,21 @@ from pagemint.base.run import run
 from pagemint.kernels import apt
 
 HOST = Path("/host")
-"""Where a guest sees the files of this machine."""
+"""The directory in which a guest sees the files of this machine."""
 
 OPTIONS = "trans=virtio,version=9p2000.L,msize=524288"
-"""How the file systems of a guest are mounted."""
+"""Mount options of the file systems that a guest shares with this machine."""
 
 SHARED = "pagemint_shared"
-"""What the kernel's command line calls the one directory of this machine that is written to."""
+"""The word of the kernel's command line that names the shared directory, which is writable."""
 
 _PACKAGES = ("busybox-static", "kmod", "ndctl", "python3")
 _APPLETS = ("sh", "mount", "dmesg")
 _MOUNTS = ("dev", "proc", "sys", "tmp", "run", HOST.name)
-_ROOM = 400_000_000  # bytes: the packages, and what is in them
+_ROOM = 400_000_000  # bytes: the packages, and their files
 _INIT = f"""\
 #!/bin/sh
-# Mounts what a guest needs, runs the command that it is for, and ends it.
+# Mounts the file systems of a guest, runs its command, and powers it off.
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/tmp
 mount -t proc none /proc
 mount -t sysfs none /sys
@@ -37,7 +37,7 @@ exec busybox poweroff -f
 
 
 def root() -> Path:
-    """Return the directory, made if it is not in the cache.
+    """Return the root directory, made if it is not in the cache.
 
     Raises:
         Failure: the mirror has no such packages or cannot be reached, or the disk is full.
@@ -57,7 +57,7 @@ def root() -> Path:
 
 
 def _complete(unpacked: Path) -> None:
-    """Add what Debian's own installation would: directories, links, and an init."""
+    """Add the directories and links that an installation of Debian makes, and an init."""
     for name in _MOUNTS:
         (unpacked / name).mkdir(exist_ok=True)
     for name in ("bin", "sbin", "lib"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Binds: rows from the records of guest/scenarios.py, and whether every memmap is the same."""
+"""Binds: makes rows from the records of guest/scenarios.py, and compares their memmaps."""
 
 import re
 
@@ -11,16 +11,16 @@ from pagemint.results.rows import Case, Row
 STOCK_MODES = ("module-off", "module")
 """The names in guest/scenarios.py of the module for stock kernels, switched off and on."""
 
-_HASHES = 4  # different hashes that a row names, at most
+_HASHES = 4  # a row names at most so many different hashes
 
 
 def rows_of(scenario: str, records: dict[str, list[Record]], device: int) -> list[Row]:
     """Return the rows of a scenario; their runs are the rebinds.
 
     Args:
-        scenario: its name.
-        records: of guest/scenarios.py, by the name of the kernel: base, patched or stock.
-        device: bytes of it.
+        scenario: the name of the scenario.
+        records: those of guest/scenarios.py, by the name of the kernel: base, patched or stock.
+        device: bytes of the device.
     """
     rows = []
     for kernel, said in records.items():
@@ -36,7 +36,7 @@ def rows_of(scenario: str, records: dict[str, list[Record]], device: int) -> lis
 
 def _row(case: Case, kernel: str, mode: str, first: list[Record], again: list[Record]) -> Row:
     """Return the row of a kernel in a mode; `first` has the first bind, if it was in that mode."""
-    # A stock kernel without the module is the base of those with it.
+    # The runs with the module are compared with those of the stock kernel without it.
     tree = "base" if (kernel, mode) == ("stock", "base") else kernel
     hashes = sorted({record["hash"] for record in again if "hash" in record})
     return Row(
@@ -52,7 +52,7 @@ def _row(case: Case, kernel: str, mode: str, first: list[Record], again: list[Re
 
 
 def same_hashes(rows: list[Row]) -> int:
-    """Say whether every tree and mode of a scenario left the same memmap; the exit status."""
+    """Note whether all trees and modes of a scenario left the same memmap; return exit status."""
     if not rows:
         return 0
     status = 0
@@ -68,10 +68,10 @@ def same_hashes(rows: list[Row]) -> int:
 
 
 def judge_counts(records: list[Record]) -> int:
-    """Say whether the module for stock kernels filled exactly what it should; the exit status.
+    """Note the records in which the module filled other pages than it should; return exit status.
 
-    It fills pages of order 0 only: all but two of each pageblock, and all but the partial
-    pageblocks at both ends.
+    The module for stock kernels fills pages of order 0 only: all but two in each whole pageblock,
+    and none in the partial pageblocks at both ends.
     """
     status = 0
     for record in records:

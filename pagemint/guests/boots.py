@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Boots: a kernel that defers struct page init ends with the same memory in every mode."""
+"""Boots a kernel with deferred struct page init in every mode, and compares the memory."""
 
 from dataclasses import replace
 
@@ -11,7 +11,7 @@ from pagemint.kernels.image import Kernel
 from pagemint.results.rows import Check
 
 SCENARIO = "boot"
-"""Its name in guest/scenarios.py."""
+"""The name of this scenario in guest/scenarios.py."""
 
 
 def check(guest: Guest, kernel: Kernel) -> Check:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Tests in guests: read from the records of guest/scenarios.py, and judged on both kernels."""
+"""Checks in guests: reads them from the records, and judges them on both kernels together."""
 
 from collections import Counter
 
@@ -9,7 +9,7 @@ from pagemint.results.rows import Check
 
 
 def checks_of(tree: str, records: list[Record]) -> list[Check]:
-    """Return the checks among the records of a guest with the kernel of a tree."""
+    """Return the checks in the records of a guest; `tree` is the tree of its kernel."""
     return [
         Check(r["scenario"], tree, r["check"], r["outcome"], r["said"], r["must_pass"])
         for r in records
@@ -18,7 +18,7 @@ def checks_of(tree: str, records: list[Record]) -> list[Check]:
 
 
 def judge(checks: list[Check]) -> int:
-    """Say in a few lines how the checks ended on both kernels; the exit status."""
+    """Note how the checks ended on both kernels, in a few lines; return the exit status."""
     status = 0
     counts: dict[str, Counter[str]] = {}
     by_name: dict[tuple[str, str], dict[str, Check]] = {}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Guests: booted, watched to their end, and believed only if their console is clean."""
+"""Boots a guest and waits for its end; a guest fails if its console shows a kernel's complaint."""
 
 import re
 import shutil
@@ -24,21 +24,22 @@ _TROUBLE = re.compile(
 )
 
 _INSIDE = {trees.X86: (sys.executable, Path("/")), trees.ARM64: ("python3", arm64_root.HOST)}
-"""The Python interpreter in a guest, and where it sees the files of this machine."""
+"""The Python interpreter in a guest, and the directory with this machine's files there."""
 
 
 @dataclass(frozen=True)
 class Guest:
-    """How guests are run.
+    """The settings with which guests are run.
 
     Attributes:
         accel: kvm or tcg.
         device: bytes of the emulated pmem.
         limit: seconds that a guest may take.
-        selftests: where the programs of the kernel's own tests are, if any of them are run.
-        cpus: how many, the first of them below the device and the others behind it.
-        options: more of QEMU's.
-        append: more of the kernel's command line.
+        selftests: the directory with the programs of the kernel's own tests, if any are run.
+        cpus: number of CPUs. The first is on the node below the device, the others are on the
+            node behind it.
+        options: further options of QEMU.
+        append: further words of the kernel's command line.
     """
 
     accel: str
@@ -55,15 +56,15 @@ class Guest:
         """Boot `kernel`, run guest/scenarios.py in it, and return its records and the console.
 
         Args:
-            kernel: to boot.
-            names: of scenarios in guest/scenarios.py, separated by commas.
-            rebinds: how many in each mode.
+            kernel: the kernel to boot.
+            names: scenarios of guest/scenarios.py, separated by commas.
+            rebinds: number of rebinds in each mode.
             private: bytes of device-private memory.
 
         Raises:
-            Failure: the guest hangs, panics, or ends without a result; names the kernel and the
-                scenario, and shows the end of the console. Its records and console stay in a
-                directory that the message names.
+            Failure: the guest hangs, panics, or ends without a result. The message names the
+                kernel, the scenario, and a directory with the guest's records and console. The
+                end of the console is shown.
         """
         shared = Path(tempfile.mkdtemp(prefix="pagemint-vm-"))
         records, console = shared / "records", shared / "console"
@@ -124,7 +125,7 @@ class Guest:
 
 
 def _under_way(said: list[Record], names: str) -> str:
-    """Return the scenario, and the part of it, that a guest was in when it wrote last."""
+    """Return the scenario, and its part, in which the guest wrote its last record."""
     for record in reversed(said):
         if "running" in record:
             return f"{record['scenario']} ({record['running']})"

@@ -11,7 +11,7 @@ from pagemint.base.errors import Failure
 from pagemint.base.run import run
 
 ROOT = Path("/")
-"""The directory of sys, proc and dev."""
+"""The directory that contains sys, proc and dev."""
 
 
 @dataclass(frozen=True)
@@ -51,4 +51,4 @@ def choose(found: list[Device], name: str) -> Device:
             if device.in_use:
                 raise Failure(f"{name} is {device.in_use}", f"end that, or {other}")
             return device
-    raise Failure(f"{name} is no fsdax or devdax device that is bound to its driver", other)
+    raise Failure(f"{name} is not an fsdax or devdax device that is bound to its driver", other)

@@ -17,21 +17,21 @@ SCENARIOS = {
     "migrate": ("migrate", "folio", "migrate-selftest"),
     "boot": ("boot",),
 }
-"""The values of --scenario, and the scenarios of guest/scenarios.py that each runs."""
+"""For each value of --scenario, the scenarios of guest/scenarios.py that it runs."""
 
 BIND_SCENARIOS = {
     "fsdax": ("fsdax", "fsdax-mem"),
     "devdax": ("devdax", "devdax-mem"),
     "private": ("private",),
 }
-"""The same for a stock kernel and for arm64: only those that compare memmaps."""
+"""The same for a stock kernel and for arm64: only scenarios that compare memmaps."""
 
 FRAGMENTS = ("vm", "use")
 """The files of guest/config that configure the x86 kernels."""
 
 CPUS = {"migrate": 3}
-"""CPUs of a guest, where a scenario needs more than two: the kernel's migration test wants two,
-and more to disturb them."""
+"""CPUs of a guest, for scenarios that need more than two. The kernel's migration test uses two, and
+needs more to disturb them."""
 
 
 @dataclass(frozen=True)
@@ -39,13 +39,13 @@ class Lab:
     """The lab of an architecture.
 
     Attributes:
-        arch: of the kernels.
-        fragments: files of guest/config that configure them.
+        arch: the architecture of the kernels.
+        fragments: files of guest/config that configure the kernels.
         scenarios: the values of --scenario.
-        native: whether this machine has the same architecture: its guests can run under KVM, and
-            use its programs.
-        programs: those it needs, with the Debian package of each.
-        headers: likewise.
+        native: whether this machine has the same architecture. Guests can then run under KVM, and
+            use this machine's programs.
+        programs: the programs that the lab needs, with the Debian package of each.
+        headers: the header files that it needs, likewise.
     """
 
     arch: trees.Arch
@@ -59,7 +59,7 @@ class Lab:
         """Check that all programs and headers are installed.
 
         Raises:
-            Failure: some are missing; names their Debian packages.
+            Failure: some are missing. The message names their Debian packages.
         """
         # Guests run as root, whose PATH has more directories.
         path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
@@ -103,4 +103,4 @@ LABS = {
         headers={},
     ),
 }
-"""The values of --arch."""
+"""The lab for each value of --arch."""

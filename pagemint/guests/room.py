@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The size of an emulated device, and the memory of this machine that a guest with it takes."""
+"""The size of an emulated device, and the memory that its guest takes of this machine."""
 
 from pagemint.base import machine
 from pagemint.base.errors import Failure
 from pagemint.base.sizes import format_size, parse_size
 
 SECTION = 1 << 27
-"""Bytes that a device is a multiple of, so that the kernel uses all of it."""
+"""Bytes of a section. A device is a whole number of sections, so that the kernel uses all of it."""
 
 _GUEST_RAM = 1_500_000_000  # bytes that a guest touches beside memmaps
-_MOVED = 1_000_000_000  # bytes at most that migrate moves at a time; a quarter of the device
-_SMALLEST = 1 << 29  # bytes of a device: xfs needs them
+_MOVED = 1_000_000_000  # bytes: migrate moves a quarter of the device at a time, but no more
+_SMALLEST = 1 << 29  # bytes of a device: xfs needs that much
 _PRIVATE_MOST = 64_000_000_000  # bytes of device-private memory
-_KVM, _TCG = 100_000_000_000, 4_000_000_000  # bytes of a device, if no size is asked for
+_KVM, _TCG = 100_000_000_000, 4_000_000_000  # bytes of a device, without --size
 
 
 def parse(text: str) -> int:
@@ -35,7 +35,7 @@ def parse(text: str) -> int:
 
 
 def default(accel: str) -> int:
-    """Return the bytes of a device if none are asked for: less where this machine is small.
+    """Return the bytes of a device without --size; less if this machine cannot hold as much.
 
     Raises:
         Failure: this machine cannot hold any.
@@ -44,14 +44,14 @@ def default(accel: str) -> int:
 
 
 def whole_sections(size: int) -> tuple[int, int]:
-    """Return the bytes of a device of about `size`, and of device-private memory beside it."""
+    """Return `size` in whole sections, and the bytes of device-private memory that go with it."""
     device = size // SECTION * SECTION
     return device, min(device, _PRIVATE_MOST // SECTION * SECTION)
 
 
 def _needed(size: int) -> int:
     """Return the bytes of host memory that a guest with such a device touches."""
-    # Moves touch each of three nodes.
+    # The folios are moved through three nodes, and touch memory on each.
     moved = 3 * min(size // 4, _MOVED)
     return _GUEST_RAM + moved + size // 64 + min(size, _PRIVATE_MOST) // 64
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Scenarios, run in a guest with each kernel: their rows and checks, and how they ended."""
+"""Runs scenarios in a guest with each kernel, and collects their rows and checks."""
 
 from dataclasses import dataclass, field, replace
 
@@ -18,8 +18,8 @@ class Outcome:
     Attributes:
         binds: the rows of binds.
         copies: the rows of copies.
-        checks: the tests.
-        status: 1 if the module for stock kernels filled other pages than it should.
+        checks: the checks.
+        status: 1 if the module for stock kernels filled other pages than it should, else 0.
     """
 
     binds: list[Row] = field(default_factory=list)
@@ -28,7 +28,7 @@ class Outcome:
     status: int = 0
 
     def judge(self) -> int:
-        """Say how the memmaps compare and how the checks ended; the exit status."""
+        """Note how the memmaps compare and how the checks ended; return the exit status."""
         return max(self.status, binds.same_hashes(self.binds), checks.judge(self.checks))
 
 
@@ -42,10 +42,10 @@ def run(
     """Run scenarios on each kernel.
 
     Args:
-        guest: how guests are run.
+        guest: the settings with which guests are run.
         kernels: base and patched, or a stock kernel alone.
         scenarios: by the value of --scenario, those of guest/scenarios.py.
-        rebinds: how many in each mode.
+        rebinds: number of rebinds in each mode.
         private: bytes of device-private memory.
 
     Raises:
@@ -58,7 +58,7 @@ def run(
             continue
         records: dict[str, list[Record]] = {}
         for kernel in kernels:
-            # A new guest for each scenario: the first bind needs memory that nobody touched.
+            # A new guest for each scenario: the first bind has to write untouched memory.
             with step(f"{name}: running the {kernel.variant} kernel in a guest ({guest.accel})"):
                 booted = replace(guest, cpus=lab.CPUS.get(name, guest.cpus))
                 records[kernel.variant], _ = booted.run(kernel, ",".join(inner), rebinds, private)

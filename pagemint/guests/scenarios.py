@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The program guest/scenarios.py: how it is started, and how its records are read."""
+"""Starts the program guest/scenarios.py, and reads its records."""
 
 import json
 import sys
@@ -29,11 +29,11 @@ def command(
     Args:
         kernel: the kernel that it runs on.
         scenarios: names, separated by commas.
-        rebinds: how many in each mode.
+        rebinds: number of rebinds in each mode.
         private: bytes of device-private memory.
-        records: the file that it writes, as this machine sees it.
+        records: the file that it writes, by its path on this machine.
         python: the interpreter.
-        host: where that sees the files of this machine.
+        host: the directory in which the interpreter sees the files of this machine.
     """
     words: list[str | Path] = [
         *(python, files.GUEST / "scenarios.py", "--scenario", scenarios),
@@ -51,11 +51,11 @@ def run_here(argv: list[str | Path], what: str, records: Path) -> list[Record]:
 
     Args:
         argv: the command line.
-        what: names the work in messages.
+        what: the work, for messages.
         records: the file that it writes.
 
     Raises:
-        Failure: it found an error, or ended early.
+        Failure: the program recorded an error, or ended early.
     """
     ended = None
     try:

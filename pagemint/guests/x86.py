@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The x86 machine, run by virtme-ng: its command line, and whether it runs under KVM."""
+"""The x86 machine, which virtme-ng runs: its command line, and the choice between KVM and TCG."""
 
 import os
 import shlex
@@ -32,17 +32,17 @@ def argv(
     """Return the command line of virtme-ng for a guest that runs `command`, and ends.
 
     Args:
-        image: the kernel's.
+        image: the kernel's image.
         command: the program and its arguments, as the guest sees them.
         shared: a directory of this machine that the guest may write to.
         device: bytes of persistent memory.
-        cpus: how many.
-        options: more of QEMU's.
-        append: more of the kernel's command line.
+        cpus: number of CPUs.
+        options: further options of QEMU.
+        append: further words of the kernel's command line.
         accel: kvm or tcg.
-        stock: whether it is a stock kernel, which warns of CPUs of one package on two nodes.
+        stock: whether it is a stock kernel, which warns if one package has CPUs on two nodes.
     """
-    # The device is a node of its own, so that the memory it becomes can be asked for.
+    # The device is a node of its own: kmem and migrate ask for memory by the node.
     nodes = (_LOW, device, _HIGH)
     region = f"memmap={device >> 20}M!{_DEVICE_START >> 20}M"
     machine = " ".join([*machine_options(nodes, cpus, accel, stock=stock), options])
@@ -63,12 +63,12 @@ def machine_options(
     """Return QEMU's options for the machine and its nodes.
 
     Args:
-        nodes: bytes of each: below the device, the device, and behind it.
-        cpus: how many.
+        nodes: bytes of each node: below the device, the device, and behind it.
+        cpus: number of CPUs.
         accel: kvm or tcg.
         stock: see argv().
     """
-    # The machine decides how much memory is below 4 GiB.
+    # The machine type decides how much memory is below 4 GiB.
     options = ["-machine q35"]
     if accel == "tcg":
         # With a thread for each CPU, QEMU 7.2 can fail an assertion of a PCI device while a CPU
@@ -86,13 +86,13 @@ def machine_options(
 
 
 def environment() -> dict[str, str]:
-    """Return this environment with the directory of vng, which starts its own helpers, in PATH."""
+    """Return this environment with vng's directory in PATH, for the helpers that vng starts."""
     path = f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}"
     return {**os.environ, "PATH": path}
 
 
 def choose_accel(asked: str, image: Path) -> str:
-    """Return kvm where a guest boots under it, else tcg: /dev/kvm can exist and not work.
+    """Return kvm if a guest boots under it, else tcg: /dev/kvm can exist and not work.
 
     Args:
         asked: kvm, tcg or auto.
