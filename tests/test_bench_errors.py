@@ -92,7 +92,7 @@ def test_a_ksrc_that_is_no_kernel_tree_is_refused(tmp_path: Path, kind: str) -> 
     elif kind == "file":
         given.touch()
     said = _refusal("--ksrc", given, "--size", "4MiB")
-    assert f"{given} is no Linux source tree: it has no Makefile; give" in said
+    assert f"{given} is not a Linux source tree: it has no Makefile; give" in said
 
 
 @pytest.mark.parametrize(

@@ -161,7 +161,7 @@ def test_a_figure_that_is_missing_is_one_line(
     with pytest.raises(Failure) as raised:
         _body(template, text, result)
     assert str(raised.value) == (
-        f"the message of all/01-one wants {wanted}, which no result has ({result}); "
+        f"the message of all/01-one needs {wanted}, which no result has ({result}); "
         "make one with: pagemint bench --json FILE"
     )
 
@@ -170,7 +170,7 @@ def test_no_result_at_all_is_one_line(
     template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(files, "RESULTS", tmp_path)
-    with pytest.raises(Failure, match="all/01-one wants a figure, which no result has"):
+    with pytest.raises(Failure, match="all/01-one needs a figure, which no result has"):
         _body(template, "{{ machine() }}")
 
 

@@ -416,7 +416,7 @@ def test_a_checkout_that_fails_takes_the_branch_back(checkout: Path) -> None:
 
 
 def test_a_directory_that_is_no_kernel_tree_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(Failure, match="is no Linux source tree"):
+    with pytest.raises(Failure, match="is not a Linux source tree"):
         branches.commit(tmp_path, _TEXTS)
     assert not (tmp_path / ".git").exists()
 
@@ -595,7 +595,7 @@ def test_results_that_lack_a_figure_leave_everything_as_it_was(
     ended = _pagemint("series", *argv)
     assert (ended.returncode, ended.stdout) == (1, "")
     assert re.fullmatch(
-        r"pagemint: the message of \S+ wants the row \S+ \S+( .*)?, which no result has \(\S+\);"
+        r"pagemint: the message of \S+ needs the row \S+ \S+( .*)?, which no result has \(\S+\);"
         r" make one with: pagemint bench --json FILE\n",
         ended.stderr,
     )

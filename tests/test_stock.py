@@ -119,7 +119,7 @@ def test_what_the_module_counts_is_judged(record: dict[str, Any], status: int) -
 
 def test_a_bad_line_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["vm", "--stock", "new"]) == 1
-    assert "'new' is no kernel line" in capsys.readouterr().err
+    assert "'new' is not a kernel line" in capsys.readouterr().err
 
 
 # scope="module": such a fixture runs before cache_home, so these guests use the user's cache.

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Where kernel trees come from, and what is built of them."""
+"""Kernel sources and trees, and the objects and images that are built from them."""

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Packages from the machine's Debian mirror, through an apt state of pagemint's own.
+"""Fetches packages from the machine's Debian mirror, with apt and a state directory of its own.
 
-Everything apt keeps (lists, index caches, downloads) lies in the cache directory, so no root is
-needed and the machine's own state stays as it is. The mirror and the ways to reach it (proxies,
-credentials) are the machine's. apt checks the signatures with Debian's keyring.
+All state of apt (lists, index caches, downloads) lies in the cache directory, so pagemint needs no
+root and does not change the machine's own state. The mirror and the ways to reach it (proxies,
+credentials) are those that the machine is configured with. apt checks the signatures with Debian's
+keyring.
 """
 
 import hashlib
@@ -38,7 +39,12 @@ _TARGET_FIELDS = ("REPO_URI", "RELEASE", "COMPONENT", "ORIGIN")
 
 @dataclass(frozen=True)
 class Repository:
-    """One suite on one mirror, as the machine's apt is configured; suite may be a codename."""
+    """One suite on one mirror, from the configuration of the machine's apt.
+
+    Attributes:
+        uri: the mirror.
+        suite: its name, an alias or a codename.
+    """
 
     uri: str
     suite: str
@@ -48,7 +54,7 @@ class Repository:
 class Package:
     """One version of a package on the mirror; size in bytes, sha256 in hex.
 
-    Of alternatives that it depends on, the first counts; versions do not.
+    `depends` has names without versions, and only the first of several alternatives.
     """
 
     name: str
@@ -69,7 +75,7 @@ def packages(pattern: str) -> list[Package]:
         names = run(["apt-cache", "pkgnames"], env=environment, what="reading the package lists")
         wanted = sorted(name for name in names.split() if re.fullmatch(pattern, name))
         if not wanted:
-            (_state() / _STAMP).unlink(missing_ok=True)  # look again next time
+            (_state() / _STAMP).unlink(missing_ok=True)  # the next run fetches the lists again
             return []
         text = run(
             ["apt-cache", "show", *wanted], env=environment, what="reading the package lists"
@@ -80,10 +86,10 @@ def packages(pattern: str) -> list[Package]:
 def download(wanted: Iterable[Package], what: str) -> list[Path]:
     """Fetch packages and return their .deb files, in order; an interrupted download is resumed.
 
-    The files are the caller's to delete.
+    The caller deletes the files.
 
     Raises:
-        Failure: the mirror does not deliver, or a file is not the one in its lists.
+        Failure: the download fails, or a file is not the one in the mirror's lists.
     """
     wanted = list(wanted)
     directory = _state() / "archives"
@@ -93,19 +99,19 @@ def download(wanted: Iterable[Package], what: str) -> list[Path]:
         with _watched(directory, wanted, what):
             run(argv, cwd=directory, env=_environment(), what=what)
     except Failure as failure:
-        # The lists, or the way to the mirror, may be out of date: the next run takes them anew.
+        # The lists or apt's settings may be out of date: the next run makes them anew.
         (_state() / _STAMP).unlink(missing_ok=True)
         raise Failure(failure.message, "check the network and run again") from failure
     return [_verified(directory, package) for package in wanted]
 
 
 def download_closure(names: Iterable[str], architecture: str, directory: Path, what: str) -> None:
-    """Fetch packages of an architecture, with all that they depend on, into `directory`.
+    """Fetch packages of an architecture, with all their dependencies, into `directory`.
 
-    They are those of the machine's own suites, chosen and checked by apt.
+    apt chooses them from the machine's own suites, and checks them.
 
     Raises:
-        Failure: the mirror does not have them, or does not deliver.
+        Failure: the mirror does not have them, or the download fails.
     """
     with cache.locked(_state(), "the package lists"):
         _configure(architecture, _machine_repositories(), architecture)
@@ -133,8 +139,8 @@ def version_key(version: str) -> tuple[object, ...]:
 def parse_targets(text: str) -> list[Repository]:
     """Return Debian's repositories among the lines of `apt-get indextargets`, each once.
 
-    A line is uri|suite|component|origin; what apt does not know stands there as the
-    placeholder. Of a repository that was never updated, only the path of its uri tells.
+    A line is uri|suite|component|origin. apt prints a placeholder for an origin that it does not
+    know, as for a repository that was never updated. The path of the uri then decides.
     """
     found: dict[Repository, None] = {}
     for line in text.splitlines():
@@ -170,13 +176,13 @@ def parse_packages(text: str) -> list[Package]:
 
 
 def parse_problem(output: str) -> str:
-    """Return the first thing that `apt-get update` complains about; the last is a mere summary."""
+    """Return the first complaint of `apt-get update`; its last one is only a summary."""
     match = re.search(r"^[EW]: (.*)$", output, re.MULTILINE)
     return match[1].strip() if match else "apt-get update failed"
 
 
 def parse_codename(release: str) -> tuple[str, str] | None:
-    """Return (suite, codename) of a Release file, or None if it does not say."""
+    """Return (suite, codename) of a Release file, or None if it lacks them."""
     suite = re.search(r"^Suite: (\S+)$", release, re.MULTILINE)
     codename = re.search(r"^Codename: (\S+)$", release, re.MULTILINE)
     return (suite[1], codename[1]) if suite and codename else None
@@ -203,7 +209,7 @@ def _environment(lists: str = "lists") -> dict[str, str]:
 
 
 def _update() -> Mapping[str, str]:
-    """Bring the lists up to date, and return the environment that has apt use them."""
+    """Bring the lists up to date, and return the environment that makes apt use them."""
     environment = _environment()
     stamp = _state() / _STAMP
     if stamp.exists() and time.time() - stamp.stat().st_mtime < _FRESH:
@@ -216,7 +222,7 @@ def _update() -> Mapping[str, str]:
     machine = _machine_repositories()
     with step("looking for kernels on the Debian mirror"):
         _configure("aliases", _with_aliases(machine))
-        # Release files alone: they tell which codename each alias stands for now.
+        # Only the Release files: they name the codename of each alias.
         _apt_update("aliases", "Acquire::IndexTargets::deb::Packages::DefaultEnabled=false")
         releases = [path.read_text() for path in (_state() / "aliases").glob("*Release")]
         codenames = dict(filter(None, map(parse_codename, releases)))
@@ -232,7 +238,7 @@ def _update() -> Mapping[str, str]:
 
 
 def _apt_update(lists: str, *options: str) -> str | None:
-    """Run apt-get update; returns what went wrong, which a suite missing on a mirror is, too."""
+    """Run apt-get update and return its first complaint, such as a suite missing on a mirror."""
     argv = ["apt-get", "-q", "update", "--allow-releaseinfo-change"]
     argv += ["-o", "APT::Update::Error-Mode=any"]
     for option in options:
@@ -247,7 +253,7 @@ def _apt_update(lists: str, *options: str) -> str | None:
 
 def _machine_repositories() -> list[Repository]:
     line = "|".join(f"$({field})" for field in _TARGET_FIELDS)
-    # Without the option apt leaves out what was never updated, with it the origin is unknown.
+    # Without the option apt leaves out repositories that were never updated.
     argv = ["apt-get", "indextargets", "--format", line]
     what = "reading apt's configuration"
     found = parse_targets(run([*argv, "Created-By: Packages"], what=what))
@@ -263,7 +269,7 @@ def _machine_repositories() -> list[Repository]:
 
 
 def _archive(machine: list[Repository]) -> str | None:
-    """Return the mirror of the archive proper, not of the security suites."""
+    """Return the mirror of the main archive, not of the security suites."""
     return next((r.uri for r in machine if not r.suite.endswith("-security")), None)
 
 
@@ -277,10 +283,10 @@ def _with_aliases(machine: list[Repository]) -> list[Repository]:
 
 
 def _with_codenames(machine: list[Repository], codenames: Mapping[str, str]) -> list[Repository]:
-    """Return the suites to look in, each under its codename.
+    """Return the suites to search, each under its codename.
 
-    Some mirrors serve an alias from an older state than the codename. `experimental` is the one
-    directory whose codename is the alias.
+    On some mirrors the alias of a suite is older than its codename. Only `experimental` has its
+    directory under the alias.
     """
     found = dict.fromkeys(Repository(r.uri, codenames.get(r.suite, r.suite)) for r in machine)
     uri, security = _archive(machine), _security(machine)
@@ -305,7 +311,7 @@ def _configure(lists: str, repositories: list[Repository], architecture: str = "
             for r in repositories
         )
     )
-    # How to reach the mirror is the machine's; its hooks and other targets are left out.
+    # Take the machine's proxies and the like; leave out its hooks and other targets.
     machine = run(["apt-config", "dump", "Acquire"], what="reading apt's configuration")
     reach = [
         line
@@ -326,7 +332,7 @@ def _configure(lists: str, repositories: list[Repository], architecture: str = "
         "Dir::Cache::srcpkgcache": "",
         "APT::Architecture": architecture,
         "APT::Architectures::": architecture,
-        # The user _apt may not enter the cache directory of another.
+        # The user _apt may not have access to another user's cache directory.
         "APT::Sandbox::User": "root",
         "Acquire::Languages::": "none",
     }
@@ -364,7 +370,7 @@ def _watched(directory: Path, wanted: list[Package], what: str) -> Iterator[None
                 try:
                     size = sum(path.stat().st_size for path in files if path)
                 except FileNotFoundError:
-                    continue  # renamed in between
+                    continue  # renamed meanwhile
                 advance(size - seen)
                 seen = size
 

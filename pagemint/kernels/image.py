@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Whole kernels for the VM lab, and what its guests load and run with them."""
+"""Builds whole kernels for the VM lab, with the modules and test programs for their guests."""
 
 import shutil
 from dataclasses import dataclass, field
@@ -24,7 +24,7 @@ class Kernel:
         built: the build directory.
         module: pagemint_guest.ko for it.
         filler: pagemint.ko for it, if it is a stock kernel.
-        arch: what it was built for.
+        arch: the architecture that it was built for.
     """
 
     variant: str
@@ -35,30 +35,30 @@ class Kernel:
 
     @property
     def image(self) -> Path:
-        """What QEMU boots."""
+        """The image that QEMU boots."""
         return self.built / self.arch.image
 
     @property
     def headers(self) -> Path:
-        """What modules for it are built against."""
+        """The directory against which modules for it are built."""
         return self.built
 
     @property
     def folio_module(self) -> Path:
-        """What copies folios in a guest: pagemint_folio.ko for it."""
+        """pagemint_folio.ko for it, which copies folios in a guest."""
         return self.module.with_name("pagemint_folio.ko")
 
     @property
     def hmm_module(self) -> Path:
-        """What the kernel's own tests of device-private memory drive."""
+        """test_hmm.ko for it, which the kernel's own tests of device-private memory need."""
         return self.built / "lib/test_hmm.ko"
 
 
 def kernel(tree: Tree, fragments: tuple[str, ...]) -> Kernel:
-    """Return the kernel of a tree, built if it is not in the cache: some five minutes.
+    """Return the kernel of a tree, built in some five minutes if it is not in the cache.
 
     Args:
-        tree: what to build.
+        tree: the tree to build.
         fragments: names of files in guest/config, on top of the kernel's tinyconfig.
 
     Raises:
@@ -94,7 +94,7 @@ def kernel(tree: Tree, fragments: tuple[str, ...]) -> Kernel:
 
 
 def selftests(tree: Tree) -> Path:
-    """Return where the programs of the kernel's own tests are, _SELFTESTS, built if need be.
+    """Return the directory with the kernel's own test programs, built if it is not in the cache.
 
     Raises:
         Failure: the build fails.
@@ -102,7 +102,7 @@ def selftests(tree: Tree) -> Path:
     tests = Path("tools/testing/selftests")
 
     def make(work: Path) -> None:
-        # Its make writes beside the sources, so it gets a copy of what it writes beside.
+        # make writes beside the sources of the tests, so it gets a copy of them.
         copy = work / "linux"
         for name in ("mm", "x86"):
             shutil.copytree(tree.path / tests / name, copy / tests / name)

@@ -16,7 +16,7 @@ from pagemint.base.run import run
 from pagemint.kernels.sources import config_for
 from pagemint.kernels.trees import Tree
 
-_ENVIRONMENT = ("PATH", "HOME", "TMPDIR", "LANG")  # what a kernel build gets to see
+_ENVIRONMENT = ("PATH", "HOME", "TMPDIR", "LANG")  # the variables that a kernel build can see
 _BUILD_ROOM = 300_000_000  # bytes: a build directory with a few objects
 
 
@@ -25,8 +25,8 @@ class Config:
     """A kernel configuration.
 
     Attributes:
-        name: what results call it.
-        options: lines to put on top of Debian's configuration.
+        name: its name in results.
+        options: lines that are added to Debian's configuration.
     """
 
     name: str
@@ -34,7 +34,7 @@ class Config:
 
 
 DEBIAN = Config("debian")
-"""What people run."""
+"""Debian's own configuration, as people run it."""
 
 NO_MASK = Config(
     "debian, no HVO, page_ref events",
@@ -47,8 +47,8 @@ def build(tree: Tree, config: Config, wanted: Iterable[str], given: Path | None 
     """Return a build directory of `tree` with objects in it, made if it is not in the cache.
 
     Args:
-        tree: what to build.
-        config: which configuration.
+        tree: the tree to build.
+        config: the configuration to build it with.
         wanted: objects such as mm/mm_init.o; those whose source the tree lacks are left out.
         given: a file to take instead of Debian's configuration for the line.
 
@@ -79,7 +79,7 @@ def build(tree: Tree, config: Config, wanted: Iterable[str], given: Path | None 
 
 
 def _compile(tree: Tree, built: Path, missing: list[str]) -> None:
-    # kbuild reaches arch/x86/lib by two ways, which would race.
+    # kbuild descends into arch/x86/lib twice, and two jobs would write the same object.
     slow = [one for one in missing if one.startswith("arch/x86/lib/")]
     fast = [one for one in missing if one not in slow]
     for some, jobs in ((fast, None), (slow, 1)):
@@ -90,7 +90,7 @@ def _compile(tree: Tree, built: Path, missing: list[str]) -> None:
 
 
 def _stamp(built: Path, wanted: str) -> Path:
-    """Return the file that tells that an object is whole."""
+    """Return the file whose presence says that an object is complete."""
     return built / f"{wanted}.complete"
 
 
@@ -104,11 +104,11 @@ def compile_glue(
     """Compile C files as kernel code of `tree`, with the flags that its modules have.
 
     Args:
-        tree: whose headers they see.
+        tree: the tree whose headers they include.
         built: its build directory.
         sources: the C files, and the headers that they include.
         scratch: an empty directory to do it in.
-        flags: more flags of the compiler.
+        flags: further flags of the compiler.
 
     Returns:
         an object for each C file.
@@ -125,10 +125,10 @@ def make(tree: Tree, build_dir: Path, *targets: str, jobs: int | None = None) ->
     """Run the kernel's own make for `tree` in a build directory.
 
     Args:
-        tree: what to build.
-        build_dir: where, and where a log of each target stays.
-        targets: what to make, and variables.
-        jobs: how many at once, if not as many as there are CPUs.
+        tree: the tree to build.
+        build_dir: the build directory, which also keeps a log of each target.
+        targets: targets and variables of make.
+        jobs: number of jobs at once; by default the number of CPUs.
     """
     name = re.sub(r"\W+", "_", targets[-1])
     what = f"make {targets[-1]} in the {tree.variant} tree"
@@ -138,22 +138,22 @@ def make(tree: Tree, build_dir: Path, *targets: str, jobs: int | None = None) ->
 
 
 def environment() -> dict[str, str]:
-    """Return the environment of a kernel build, which takes many settings from it.
+    """Return the environment of a kernel build, without the variables that change the build.
 
-    None of those is in a cache key, so none is let through.
+    Those variables are not in the cache key, so a build must not see them.
     """
     return {key: os.environ[key] for key in _ENVIRONMENT if key in os.environ}
 
 
 def check_config(file: Path, name: str, options: Iterable[str]) -> None:
-    """Refuse a configuration that lost an option on the way through kconfig.
+    """Check that kconfig kept all options of a configuration.
 
     Raises:
-        Failure: names the option, and the configuration by `name`.
+        Failure: an option is lost. The message names it, and the configuration by `name`.
     """
     kept = set(file.read_text().splitlines())
     for option in options:
-        # An option that is off may also not be there at all.
+        # kconfig leaves out an option that is off if its dependencies are not met.
         off = re.fullmatch(r"# (\w+) is not set", option)
         lost = any(line.startswith(f"{off[1]}=") for line in kept) if off else option not in kept
         if lost:

@@ -23,10 +23,10 @@ class Source:
     """One kernel source tree.
 
     Attributes:
-        version: what its Makefile says, such as 7.3.4.
-        line: the first two numbers of it, such as 7.3.
+        version: the version in its Makefile, such as 7.3.4.
+        line: the first two numbers of the version, such as 7.3.
         package_version: Debian's version, or None for a tree of the user's own.
-        tree: the directory; not to be written to.
+        tree: the directory, which must not be written to.
         config: Debian's amd64 configuration for this line, or None.
     """
 
@@ -39,7 +39,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Available:
-    """A kernel line that `get` can deliver; cached means without the network."""
+    """A kernel line that `get` can return; if it is cached, without the network."""
 
     line: str
     package_version: str
@@ -53,7 +53,7 @@ def get(line: str) -> Source:
         Failure: the mirror has no such line or cannot be reached, or the disk is full.
     """
     if not re.fullmatch(_LINE, line):
-        raise Failure(f"{line!r} is no kernel line", "give two numbers, such as 7.3")
+        raise Failure(f"{line!r} is not a kernel line", "give two numbers, such as 7.3")
     cached = _cached(line)
     if cached:
         return cached
@@ -109,7 +109,7 @@ def available() -> list[Available]:
     except Failure as failure:
         if not keys:
             raise
-        note(f"pagemint: only what is cached: {failure.message}")
+        note(f"pagemint: listing only cached sources: {failure.message}")
         on_mirror = []
     lines = {package.name.removeprefix("linux-source-") for package in on_mirror}
     lines |= {match[0] for key in keys if (match := re.match(_LINE, key))}
@@ -126,7 +126,7 @@ def from_tree(directory: Path) -> Source:
     """Return the user's own kernel tree; its config is Debian's for the line, if that is cached.
 
     Raises:
-        Failure: `directory` is no Linux source tree.
+        Failure: `directory` is not a Linux source tree.
     """
     tree = directory.absolute()
     missing = [
@@ -136,7 +136,7 @@ def from_tree(directory: Path) -> Source:
     if version is None:
         lack = f"it has no {missing[0]}" if missing else "its Makefile names no version"
         raise Failure(
-            f"{directory} is no Linux source tree: {lack}",
+            f"{directory} is not a Linux source tree: {lack}",
             "give the directory that holds the kernel's top Makefile",
         )
     line = ".".join(version.split(".")[:2])
@@ -190,7 +190,7 @@ def _newest(packages: list[apt.Package], line: str) -> apt.Package:
 
 
 def _newest_version(versions: list[str]) -> str:
-    """Return the newest version that is no release candidate, unless there are only those."""
+    """Return the newest version; a release candidate only if there is nothing else."""
     return max(versions, key=lambda version: ("~rc" not in version, apt.version_key(version)))
 
 

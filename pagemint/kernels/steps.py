@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The patches: reads their topics and steps in kernel/, and applies them to a tree's files."""
+"""Reads the topics and steps (the patches) of kernel/series/, and applies them to a tree."""
 
 import os
 import re
@@ -24,7 +24,7 @@ _NOT_CODE = re.compile(r"(^|a/)(Documentation/|MAINTAINERS$)|/tests/|Kconfig\.de
 
 @dataclass(frozen=True)
 class Topic:
-    """A patch series of its own.
+    """A patch series that is sent by itself.
 
     Attributes:
         name: its folder under series/.
@@ -41,8 +41,8 @@ class Step:
 
     Attributes:
         topic: the name of its topic.
-        name: its folder in the topic's, which sorts in the order of the patches.
-        message: the commit message, for messages.filled() to fill, without a Signed-off-by.
+        name: its folder in the topic's folder. The names sort in the order of the patches.
+        message: the template of the commit message, without a Signed-off-by.
         files: the new files that it adds, relative to a kernel tree.
         diff: the edits to existing files for one kernel line; None if it only adds files.
     """
@@ -65,7 +65,7 @@ class Change:
 
     Attributes:
         step: the step.
-        contents: the whole contents of each file that it touches, after it.
+        contents: the whole contents of each file that the step touches, as it leaves them.
     """
 
     step: Step
@@ -73,11 +73,11 @@ class Change:
 
 
 class _ConflictError(Exception):
-    """A step does not apply; says where and why."""
+    """A step does not apply; the text says where and why."""
 
 
 def topics(names: Iterable[str] | None = None) -> list[Topic]:
-    """Return topics with those they need, in the order in which they apply.
+    """Return topics and the topics that they need, in the order in which they apply.
 
     Args:
         names: the topics; None stands for all.
@@ -105,10 +105,10 @@ def lines() -> list[str]:
 
 
 def source_for(line: str, own: Path | None) -> sources.Source:
-    """Return the source that --ksrc names, or else Debian's of a kernel line, to be patched.
+    """Return the source to patch: the tree that --ksrc names, or else Debian's of a kernel line.
 
     Raises:
-        Failure: the series has no edits for `line`, or the source cannot be had.
+        Failure: the series has no edits for `line`, or the source cannot be fetched.
     """
     if own:
         return sources.from_tree(own)
@@ -121,14 +121,14 @@ def source_for(line: str, own: Path | None) -> sources.Source:
 
 
 def nearest_line(line: str) -> str:
-    """Return the line whose edits to try on a tree of `line`: the fewest releases away from it."""
+    """Return the line with edits that is the fewest releases away from `line`."""
     return min(lines(), key=lambda one: abs(_release(one) - _release(line)))
 
 
 def of(line: str, chosen: Sequence[Topic] | None = None) -> list[Step]:
     """Return the steps for a kernel line, in order.
 
-    A step that has edits for other lines and none for this one is not for it.
+    A step that has edits for other lines but none for this one is left out.
 
     Args:
         line: one that `lines` names.
@@ -160,13 +160,13 @@ def is_code(path: str) -> bool:
 
 
 def digest(line: str, chosen: Sequence[Topic] | None = None, *, code: bool = False) -> str:
-    """Return a digest of what `patch` puts into a tree of `line`: edits and new files alone.
+    """Return a digest of the edits and new files that `patch` puts into a tree of `line`.
 
     Args:
         line: the line of the tree.
         chosen: the topics; None stands for all.
-        code: leave out files for which `is_code` is false. Results name this digest, as the rest
-            changes no time.
+        code: leave out files for which `is_code` is false. Results name the digest without them,
+            since they do not change any time.
     """
     parts: list[str | Path] = []
     for one in of(nearest_line(line), chosen):
@@ -179,11 +179,11 @@ def digest(line: str, chosen: Sequence[Topic] | None = None, *, code: bool = Fal
 
 
 def plan(tree: Path, line: str, chosen: Sequence[Topic] | None = None) -> list[Change]:
-    """Return what each step changes in `tree`, which is only read.
+    """Return the changes of each step to `tree`, which is only read.
 
     Raises:
-        Failure: an edit does not apply exactly. Names each topic that does not apply, and its
-            first conflict.
+        Failure: an edit does not apply exactly. The message names each topic that does not apply,
+            and its first conflict.
     """
     changes: list[Change] = []
     contents: dict[str, bytes] = {}
@@ -214,7 +214,7 @@ def patch(tree: Path, line: str, chosen: Sequence[Topic] | None = None) -> None:
     """Apply topics to `tree`, a plain directory of pagemint's own.
 
     Raises:
-        Failure: an edit does not apply exactly; `tree` is as it was.
+        Failure: an edit does not apply exactly; `tree` is unchanged.
     """
     contents: dict[str, bytes] = {}
     for change in plan(tree, line, chosen):
@@ -222,7 +222,7 @@ def patch(tree: Path, line: str, chosen: Sequence[Topic] | None = None) -> None:
     for path, data in contents.items():
         target = tree / path
         target.parent.mkdir(parents=True, exist_ok=True)
-        # The tree shares its files with another one: replace, never write into them.
+        # The tree shares its files with another one: replace them, never write into them.
         target.unlink(missing_ok=True)
         target.write_bytes(data)
 
@@ -242,13 +242,13 @@ def _numbers(line: str) -> list[int]:
 
 
 def _release(line: str) -> int:
-    """Return how many releases came before a line: the second number goes from 0 to 19."""
+    """Return the number of releases before a line; the second number goes from 0 to 19."""
     version, patchlevel = _numbers(line)
     return version * 20 + patchlevel
 
 
 def _apply(one: Step, tree: Path, earlier: dict[str, bytes]) -> dict[str, bytes]:
-    """Return the contents of each file that a step touches, after it.
+    """Return the contents of each file that a step touches, as the step leaves them.
 
     Args:
         one: the step.
@@ -282,7 +282,7 @@ def _apply(one: Step, tree: Path, earlier: dict[str, bytes]) -> dict[str, bytes]
 
 
 def _git_apply(one: Step, diff: Path, scratch: Path) -> None:
-    # No repository above the scratch directory may have a say.
+    # Keep git from using a repository above the scratch directory.
     env = os.environ | {"GIT_CEILING_DIRECTORIES": str(scratch.parent), "LC_ALL": "C"}
     argv = ["git", "apply", "--whitespace=nowarn", str(diff)]
     try:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Debian's stock kernels: the image with its modules, and the headers to build modules against.
+"""Debian's stock kernels: an image with its modules, and the headers to build modules against.
 
-Nothing is installed: the packages lie unpacked in the cache.
+Nothing is installed: the packages are unpacked in the cache.
 """
 
 import re
@@ -17,32 +17,32 @@ from pagemint.kernels import apt, objects
 from pagemint.kernels.apt import Package
 from pagemint.kernels.image import Kernel
 
-_ROOM = 1_500_000_000  # bytes: the packages, and what is in them
+_ROOM = 1_500_000_000  # bytes: the packages, and their files
 _HEADERS = (
     Path("include/linux/memfill_streaming.h"),
     Path("arch/x86/include/asm/memfill_streaming.h"),
 )
-"""What the module includes of the kernel part."""
+"""The headers of the kernel part that the module includes."""
 
 
 @dataclass(frozen=True)
 class StockKernel(Kernel):
-    """A stock kernel to boot; `built` is where its packages lie unpacked.
+    """A stock kernel to boot; `built` is the directory with its unpacked packages.
 
     Attributes:
-        release: what `uname -r` says in it.
+        release: the output of `uname -r` in it.
     """
 
     release: str
 
     @property
     def image(self) -> Path:
-        """What QEMU boots."""
+        """The image that QEMU boots."""
         return self.built / f"boot/vmlinuz-{self.release}"
 
     @property
     def headers(self) -> Path:
-        """What modules for it are built against."""
+        """The directory against which modules for it are built."""
         return self.built / f"usr/src/linux-headers-{self.release}"
 
 
@@ -51,16 +51,16 @@ def kernel(line: str, *, fault: bool = False) -> StockKernel:
 
     Args:
         line: two numbers.
-        fault: build the module so that its parameter `fault` makes it fail, and a livepatch that
-            is in its way.
+        fault: build the module with the parameter `fault`, which makes it fail, and a livepatch
+            that takes the function which the module hooks.
 
     Raises:
-        Failure: the mirror has none or cannot be reached, its compiler is missing, the disk is
-            full, or a module does not build.
+        Failure: the mirror has no such kernel or cannot be reached, its compiler is missing, the
+            disk is full, or a module does not build.
     """
     if not re.fullmatch(r"[0-9]+\.[0-9]+", line):
-        raise Failure(f"{line!r} is no kernel line", "give two numbers, such as 6.12")
-    # With a single regular expression apt's lists are read once.
+        raise Failure(f"{line!r} is not a kernel line", "give two numbers, such as 6.12")
+    # One regular expression for all of these, so that apt reads its lists once for them.
     found = apt.packages(rf"linux-(headers|image|binary|modules|kbuild)-{re.escape(line)}[.0-9].*")
     found += apt.packages(rf"linux-kbuild-{re.escape(line)}")
     headers = choose(found, line)
@@ -86,12 +86,12 @@ def modules(headers: Path, what: str, *, fault: bool = False) -> tuple[Path, Pat
     """Return pagemint_guest.ko and pagemint.ko, built if they are not in the cache.
 
     Args:
-        headers: of the kernel they are for.
-        what: that kernel is called.
+        headers: the headers of their kernel.
+        what: the name of that kernel, for messages.
         fault: see kernel().
 
     Raises:
-        Failure: they do not build.
+        Failure: a module does not build.
     """
     guest = [files.GUEST / "pagemint_guest.c"]
     if fault:
@@ -113,7 +113,7 @@ def modules(headers: Path, what: str, *, fault: bool = False) -> tuple[Path, Pat
                 log, doing = work / f"{folder}.log", f"building {folder} for {what}"
                 run(argv, env=objects.environment(), log=log, what=doing)
 
-    # Which kernel they are of: its functions with their checksums, and its configuration.
+    # These two files identify the kernel: its functions with their checksums, its configuration.
     of = (headers / "Module.symvers", headers / ".config")
     key = cache.digest(*of, str(fault), *guest, *module, *parts)
     made = cache.entry("stock-modules", key, make, in_place=True)
@@ -121,12 +121,12 @@ def modules(headers: Path, what: str, *, fault: bool = False) -> tuple[Path, Pat
 
 
 def sources() -> list[Path]:
-    """Return the C files and headers of the module, without what a build made beside them."""
+    """Return the C files and headers of the module, without the files that a build made there."""
     return sorted(one for one in files.MODULE.glob("*.[ch]") if not one.name.endswith(".mod.c"))
 
 
 def choose(found: list[Package], line: str) -> Package:
-    """Return the newest headers of a line with an image, whose compiler this machine has.
+    """Return the newest headers of a line that have an image, and whose compiler is installed.
 
     Raises:
         Failure: there are none.
@@ -136,7 +136,7 @@ def choose(found: list[Package], line: str) -> Package:
     headers = [
         package
         for package in found
-        # Headers can be on the mirror before the image, which is signed first.
+        # Headers can be on the mirror before the image, which takes longer: it has to be signed.
         if re.fullmatch(name, package.name) and (_image(package), package.version) in whole
     ]
     headers.sort(key=lambda package: apt.version_key(package.version))
@@ -156,7 +156,7 @@ def choose(found: list[Package], line: str) -> Package:
 
 
 def closure(found: list[Package], headers: Package) -> list[Package]:
-    """Return all packages of the kernel that `headers` are of, themselves first."""
+    """Return all packages of the kernel that `headers` belong to, `headers` first."""
     same = {package.name: package for package in found if package.version == headers.version}
     wanted, names = [headers], [*headers.depends, _image(headers)]
     for name in names:
@@ -172,7 +172,7 @@ def _image(headers: Package) -> str:
 
 
 def _compiler(headers: Package) -> str:
-    """Return the program that a kernel was compiled with, as its headers have it."""
+    """Return the compiler that a kernel was built with, from the dependencies of its headers."""
     for name in headers.depends:
         compiler = re.fullmatch(r"(?:linux-compiler-)?(gcc-[0-9]+)(?:-x86|-for-host)?", name)
         if compiler:
@@ -181,9 +181,9 @@ def _compiler(headers: Package) -> str:
 
 
 def _relocate(headers: Path) -> None:
-    """Have headers find their other half where they lie, not in /usr/src."""
+    """Make headers refer to their common part where it is unpacked, not in /usr/src."""
     makefile = headers / "Makefile"
     text = makefile.read_text().replace(f"=/usr/src/{headers.name}", ":=$(CURDIR)")
     makefile.write_text(text.replace("include /usr/src/", "include ../"))
-    # With it a build wants pahole, to describe types that nobody asks for.
+    # With vmlinux a build needs pahole, for type information that nobody uses here.
     (headers / "vmlinux").unlink(missing_ok=True)

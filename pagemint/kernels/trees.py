@@ -20,9 +20,9 @@ class Arch:
     """An architecture that kernels are built for.
 
     Attributes:
-        prefix: what the names of its compiler and its like begin with.
-        image: what is booted, in a build directory.
-        variables: what the kernel's make is told of it.
+        prefix: the start of the names of its compiler and binutils.
+        image: the path of the kernel image in a build directory.
+        variables: the variables that select it in the kernel's make.
     """
 
     prefix: str
@@ -31,7 +31,7 @@ class Arch:
 
 
 X86 = Arch("", "arch/x86/boot/bzImage", ())
-"""That of this machine, as the kernel's make assumes it."""
+"""The architecture of this machine, which is the default of the kernel's make."""
 
 ARM64 = Arch(
     "aarch64-linux-gnu-",
@@ -46,10 +46,10 @@ class Tree:
 
     Attributes:
         variant: base or patched.
-        path: the directory, which stays as it is.
-        key: names its contents.
-        line: the kernel line whose edits and configuration it takes.
-        arch: what it is built for.
+        path: the directory, which nobody changes.
+        key: identifies its contents, for cache keys.
+        line: the kernel line of its edits and configuration.
+        arch: the architecture that it is built for.
     """
 
     variant: str
@@ -63,7 +63,7 @@ def pair(found: Source) -> tuple[Tree, Tree]:
     """Return the base tree of a source and the patched one, made if they are not in the cache.
 
     Raises:
-        Failure: an edit of the series does not apply, or there is no room.
+        Failure: an edit of the series does not apply, or the disk is full.
     """
     if found.package_version:
         path, key = found.tree, found.package_version
@@ -76,7 +76,7 @@ def pair(found: Source) -> tuple[Tree, Tree]:
     def make(work: Path) -> None:
         cache.need_space(work, _TREE_ROOM, "a patched kernel tree")
         with step(f"applying the series to Linux {found.version}"):
-            # The two trees share the files that are alike.
+            # Hard links: the two trees share the files that the series does not change.
             run(["cp", "-al", path, work / "linux"], what="copying the kernel tree")
             steps.patch(work / "linux", line)
 
@@ -86,7 +86,7 @@ def pair(found: Source) -> tuple[Tree, Tree]:
 
 
 def _listing(tree: Path) -> str:
-    """Return a digest of the names, sizes and times of a tree's files, which is quick to make."""
+    """Return a digest of the names, sizes and times of a tree's files; quicker than contents."""
     lines = []
     for folder, folders, names in os.walk(tree):
         folders[:] = sorted(one for one in folders if one != ".git")
@@ -97,7 +97,7 @@ def _listing(tree: Path) -> str:
 
 
 def _copy_own(found: Source, work: Path) -> None:
-    """Copy the user's tree without what was built in it: it may be in use, and may change."""
+    """Copy the user's tree, without built files. The original may be in use and change."""
     cache.need_space(work, _TREE_ROOM, "a copy of the kernel tree")
     with step(f"copying {found.tree}"):
         built = shutil.ignore_patterns(".git", "*.o", "*.ko")

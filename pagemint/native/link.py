@@ -2,8 +2,8 @@
 """Links kernel objects of several trees, the glue and the plain half into the native host.
 
 Each tree's symbols get a prefix of their own: t0_, t1_ and so on. An undefined symbol of a tree is
-bound to its stand-in k_NAME in the plain half, or to an address that cannot be touched. Glue and
-workloads say in their text which objects they need; see native/native.h.
+bound to its stand-in k_NAME in the plain half, or to an address that cannot be touched. The source
+text of glue and workloads names the objects that they need; see native/native.h.
 """
 
 import re
@@ -20,7 +20,7 @@ from pagemint.kernels.objects import Config
 from pagemint.kernels.trees import Tree
 
 BASE, AGAIN, PATCHED = "base", "base2", "patched"
-"""The trees of a host; base2 is the base tree's code a second time, whose difference is noise."""
+"""The trees of a host. base2 is the base tree's code a second time: its difference is noise."""
 
 _SANITISED = "streaming_sanitised.c"  # a program of its own
 _CFLAGS = ("-O2", "-Wall", "-Wextra", "-Wno-unused-parameter", "-Werror", "-fno-pie")
@@ -73,7 +73,7 @@ def link(pair: tuple[Tree, Tree], config: Config, given: Path | None = None) -> 
 
     Args:
         pair: the base tree and the patched one.
-        config: which configuration both are built with.
+        config: the configuration that both are built with.
         given: a file to take instead of Debian's configuration.
 
     Raises:
@@ -107,7 +107,7 @@ def _kernel_sources() -> list[Path]:
 
 
 def _declared(what: str) -> list[str]:
-    """Return the strings of all NATIVE_OBJECTS() and the like, each once."""
+    """Return the strings in all NATIVE_<what>() of glue and workloads, each once."""
     found: list[str] = []
     for one in _kernel_sources():
         for arguments in re.findall(rf"^NATIVE_{what}\(([^)]*)\);", one.read_text(), re.MULTILINE):
@@ -178,7 +178,7 @@ def _kernel_half(named: _Named, work: Path) -> Path:
         flags = "alloc,load,readonly,data,contents"
         argv += ["--rename-section", f"{section}={named.prefix}_{name},{flags}"]
     run([*argv, whole, renamed], what=f"renaming the {named.name} symbols")
-    # ld itself defines the ends of a section with such a name.
+    # ld defines symbols for the start and end of a section with such a name.
     argv = ["objcopy"]
     for name in _TABLES.values():
         table = f"{named.prefix}_{name}"
@@ -207,7 +207,7 @@ def _symbols(file: Path, *, defined: bool) -> list[str]:
     which = "--defined-only" if defined else "--undefined-only"
     listing = run(["nm", which, "--format=posix", file], what=f"reading {file.name}")
     found = (line.split()[:2] for line in listing.splitlines())
-    # A weak symbol may stay undefined. The ends of sections are defined by ld.
+    # A weak symbol may stay undefined. ld defines the ends of sections.
     return sorted(
         name
         for name, kind in found

@@ -9,7 +9,7 @@ from pagemint.base.errors import Failure
 from pagemint.native.link import Program
 
 THIS_CPU = "this"
-"""The class of CPU that this machine's own is."""
+"""The class of this machine's own CPU."""
 
 
 class Host:
@@ -20,7 +20,7 @@ class Host:
     """
 
     def __init__(self, program: Program, memory: int = -1) -> None:
-        """Start `program`, which inherits the file descriptor `memory`, if it is not -1."""
+        """Start `program`, which inherits the file descriptor `memory` unless that is -1."""
         self._child: subprocess.Popen[str] = subprocess.Popen(
             [program.path, program.traps, program.sites],
             stdin=subprocess.PIPE,
@@ -44,11 +44,11 @@ class Host:
         self._child.communicate()
 
     def patch(self, returns: str, cpu_class: str = THIS_CPU, **more: int) -> None:
-        """Patch the kernel code as boot would, in place of what it was patched to before.
+        """Patch the kernel code as boot would; earlier patches are undone first.
 
         Args:
-            returns: what returns become: plain, safe or untrained.
-            cpu_class: the CPU that is booted on, as far as copies differ by it.
+            returns: the kind of returns: plain, safe or untrained.
+            cpu_class: the class of CPU, whose features choose how folios are copied.
             more: further arguments of the command, such as events=1 or fragile=1.
         """
         self.ask("patch", returns=returns, **{"class": cpu_class}, **more)
@@ -56,7 +56,7 @@ class Host:
     def ask(self, command: str, **arguments: object) -> dict[str, str]:
         """Send a command and return its answer by name; see NATIVE_COMMAND in native/.
 
-        A name that comes several times in the answer has its values separated by commas.
+        If a name is in the answer several times, its values are joined with commas.
 
         Raises:
             Failure: the answer is an error, or the program is gone.
@@ -67,11 +67,11 @@ class Host:
             self._child.stdin.write(words + "\n")
             self._child.stdin.flush()
         except BrokenPipeError:
-            pass  # its last line says why
+            pass  # the program has ended; its last line says why
         line: str = self._child.stdout.readline()
         answer = line.strip()
         if not line or answer.startswith("error"):
-            # Without a whole line the program is gone, or about to be.
+            # Without a whole line the program has ended, or is about to end.
             status = None if line else self._child.wait()
             why = answer.removeprefix("error").strip() or f"it ended with status {status}"
             raise Failure(

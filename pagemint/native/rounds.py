@@ -12,18 +12,18 @@ from pagemint.native.workload import Asked, Loop, Task, Timed, Workload
 from pagemint.results import estimates
 from pagemint.results.rows import Limit, Row
 
-_SEED = 73  # the order of the runs is the same in each bench
-_CLOSE = 0.03  # of a median ratio, on either side of it: its 95% interval, when it is known
-_CHOICE = 3  # rounds after which only the fastest of competing plain loops goes on
+_SEED = 73  # fixed, so that the order of the runs is the same in each bench
+_CLOSE = 0.03  # a gain is known if its 95% interval reaches no further from it than this share
+_CHOICE = 3  # after so many rounds only the fastest of competing plain loops goes on
 
 
 @dataclass(frozen=True)
 class Patience:
-    """How many rounds there are.
+    """The number of rounds, and the time for further rounds.
 
     Attributes:
-        least: rounds at the least.
-        seconds: after which no further round begins; 0 ends with the least.
+        least: the least number of rounds.
+        seconds: further rounds begin within this time; with 0 there are none.
     """
 
     least: int = 10
@@ -42,7 +42,7 @@ class _Taken:
     def round(self, host: Host, order: random.Random) -> tuple[dict[Task, Timed], dict[Loop, int]]:
         """Run everything once, in a shuffled order."""
         both: list[Task | Loop] = [*self.tasks, *self.loops]
-        # No variant always follows the same other one, for whose dirty lines it pays.
+        # A run also writes back the dirty cache lines of the run before it. So the order changes.
         order.shuffle(both)
         timed: dict[Task, Timed] = {}
         looped: dict[Loop, int] = {}
@@ -62,7 +62,7 @@ class _Taken:
             self._choose()
 
     def _choose(self) -> None:
-        """Leave the fastest of the loops that compete."""
+        """Drop all but the fastest of the loops that compete."""
         fastest: dict[tuple[object, ...], Loop] = {}
         for loop in self.loops:
             held = fastest.setdefault(loop.bounds, loop)
@@ -119,11 +119,11 @@ def measure(
     """Time a workload in rounds.
 
     Args:
-        hosts: yields a host that is set up each time that another one is to be used.
-        workload: which one.
+        hosts: yields hosts that are set up; the next one is taken after workload.rounds rounds.
+        workload: the workload.
         asked: the settings.
-        patience: how many rounds.
-        done: is told of each round.
+        patience: the number of rounds.
+        done: called after each round.
 
     Returns:
         a row for each of its tasks, and its limits.

@@ -39,7 +39,7 @@ class Asked:
     Attributes:
         device_bytes: size of the device, or of the memory.
         threads: numbers of threads to share work among, each in turn.
-        returns: what returns of the kernel code are patched to.
+        returns: the kind of returns that the kernel code is patched to.
     """
 
     device_bytes: int
@@ -48,7 +48,7 @@ class Asked:
 
 
 class Timed(NamedTuple):
-    """One run, in nanoseconds; the walk in it that frees pages, where it is told apart."""
+    """The nanoseconds of one run, and of the walk in it that frees pages, if that is timed too."""
 
     ns: int
     walk_ns: int = 0
@@ -60,8 +60,8 @@ class Task:
 
     Attributes:
         case: its condition.
-        variant: whose code it runs.
-        run: does it once.
+        variant: the tree and mode whose code it runs.
+        run: runs it once.
     """
 
     case: Case
@@ -74,8 +74,8 @@ class Loop:
     """A plain loop that may be the limit of some tasks.
 
     Attributes:
-        limit: it, with no runs yet.
-        run: does it once and returns nanoseconds.
+        limit: its limit, with no runs yet.
+        run: runs it once and returns nanoseconds.
     """
 
     limit: Limit
@@ -83,22 +83,22 @@ class Loop:
 
     @property
     def bounds(self) -> tuple[object, ...]:
-        """Loops that are equal in this compete: the fastest is the limit."""
+        """The threads and folio size. Loops with equal ones compete: the fastest is the limit."""
         return (self.limit.threads, self.limit.folio_bytes)
 
 
 @dataclass(frozen=True)
 class Workload:
-    """What a bench times under one name.
+    """The tasks that a bench times under one name.
 
     Attributes:
-        name: on the command line and in results.
+        name: its name on the command line and in results.
         memory: bytes that it maps for some settings; 0 if it cannot run with them.
         setup: maps memory in a host that has just been started and returns how many bytes of it
             lie in huge pages; workloads with the same setup share a host.
         tasks: the tasks for some settings.
         loops: the limits of these tasks.
-        rounds: rounds for which a host is used; then another one is started. 0 is for ever.
+        rounds: rounds after which a new host is started; 0 keeps one host for all rounds.
         sized: whether it depends on the size of the device; if not, it is timed once, with the
             returns of this machine's kernel.
     """
@@ -118,7 +118,7 @@ def memmap_bytes(asked: Asked) -> int:
 
 
 def map_memmap(host: Host, asked: Asked) -> int:
-    """Give a host the memmap of the device and return how many bytes lie in huge pages."""
+    """Map the device's memmap in a host; return how many of its bytes are in huge pages."""
     return int(host.ask("map", first=FIRST_PFN, pages=asked.device_bytes // PAGE)["huge"])
 
 
@@ -139,12 +139,12 @@ def fill_loops(host: Host, asked: Asked, threads: Sequence[int]) -> Iterable[Loo
 
 
 def choose(host: Host, variant: Variant, threads: int = 1) -> None:
-    """Have a tree run in a mode, with so many threads at most."""
+    """Choose the mode of a tree, and the most threads that share its work."""
     if variant.mode:
         host.ask("mode", tree=variant.tree, name=variant.mode)
         host.ask("threads", tree=variant.tree, nr=threads)
 
 
 def shares_work(variant: Variant) -> bool:
-    """Whether threads make a difference: mainline's own loop has one."""
+    """Whether a variant shares its work among threads; mainline's own loop does not."""
     return variant.mode not in ("", "slow")

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Results as a page."""
+"""Shows results: on the terminal, and as a page of plots."""

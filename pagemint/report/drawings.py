@@ -23,17 +23,17 @@ GAIN_NOTE = "Medians with 95% intervals; the stroke is the ratio of the fastest 
 """The note below it."""
 
 MOST_GROUPS = 12
-"""Groups of a plot: a hostile result may have thousands. The tables have all."""
+"""Most groups of a plot: a hostile result may have thousands. The tables show all."""
 
 MOST_SERIES = 10
-"""Series of a group, likewise."""
+"""Most series of a group, likewise."""
 
 MOST_PLOTS = 6
-"""Plots of one kind, likewise."""
+"""Most plots of one kind, likewise."""
 
 
 def draw(judged: Judged, tag: str, names: Names) -> list[Plot]:
-    """Draw what one result has data for."""
+    """Draw the plots for which a result has data."""
     drawn: list[Plot] = []
     kinds = dict.fromkeys(case.returns for case in judged.lines)
     for how in list(kinds)[:MOST_PLOTS]:
@@ -90,7 +90,7 @@ class _Drawer:
         return drawn + self._ratios_and_runs(members, about, kind, "Folio copy: gain")
 
     def against_size(self, members: list[Case]) -> list[Plot]:
-        """Draw the time of a page against the device's size, for what has several sizes."""
+        """Draw the time of a page against the device's size, for workloads with several sizes."""
         drawn = []
         fewest = min(case.threads for case in members)
         alike = [case for case in members if case.threads == fewest]
@@ -115,7 +115,7 @@ class _Drawer:
         return drawn
 
     def against_threads(self, members: list[Case]) -> list[Plot]:
-        """Draw the time against the number of threads, for what has several."""
+        """Draw the time against the number of threads, for workloads with several numbers."""
         drawn = []
         most = max(case.device_bytes for case in members)
         alike = [case for case in members if case.device_bytes == most]
@@ -209,7 +209,7 @@ class _Drawer:
         return name
 
     def _about(self, members: list[Case]) -> str:
-        """Return in words what the cases have in common."""
+        """Return the properties that the cases have in common, in words."""
         parts = []
         sizes = {case.device_bytes for case in members}
         if len(sizes) == 1:
@@ -233,7 +233,7 @@ class _Drawer:
 
 
 def _families(members: list[Case], key: Callable[[Case], Case]) -> list[list[Case]]:
-    """Return the cases that differ only in a property that `key` drops, where there are several."""
+    """Return groups of two or more cases that differ only in the property that `key` drops."""
     found: dict[Case, list[Case]] = {}
     for case in members:
         found.setdefault(key(case), []).append(case)

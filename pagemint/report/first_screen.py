@@ -10,10 +10,10 @@ from pagemint.results.rows import Case
 from pagemint.results.verdict import Judged, default
 
 MOST_LINES = 25
-"""Lines of a screen."""
+"""Most lines of the screen."""
 
 WIDTH = 80
-"""Characters of a line."""
+"""Most characters of a line."""
 
 _FOLIOS = (2 << 20, 1 << 30)  # bytes: the sizes that have a line of their own
 _NAME = 16  # characters of the first column
@@ -82,7 +82,7 @@ def _workload(judged: Judged, case: Case) -> str:
 def _folios(judged: Judged) -> list[str]:
     """Return a line for each size: the least and the best gain of the functions.
 
-    The gains are those of this machine's CPU class, or of all classes where it is not known.
+    The gains are those of this machine's CPU class, or of all classes if that is not known.
     """
     made = []
     own = judged.result.host.cpu_class

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Names of the plots of a page."""
+"""The names of the plots on a page."""
 
 import itertools
 import re
 
 
 class Names:
-    """Gives each plot a name of its own, that is safe for a file."""
+    """Gives each plot a name of its own that can be a file name."""
 
     def __init__(self) -> None:
         self._taken: set[str] = set()

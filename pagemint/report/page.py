@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The report: one HTML page of results in words, tables and plots."""
+"""Makes the report: one HTML page with results in words, tables and plots."""
 
 import itertools
 import statistics

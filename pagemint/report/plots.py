@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The plots of a report: drawn once, as an SVG that follows light and dark, and as a PNG.
+"""Draws the plots of a report, each as an SVG that follows light and dark, and as a PNG.
 
-What a series is can be told without colour: by hatch in bars, by marker and line elsewhere.
+Readers can tell the series apart without colour: by hatch in bars, by marker and line elsewhere.
 """
 
 import io
@@ -32,12 +32,12 @@ _INK, _FAINT, _GRID, _PAPER = "#1f2328", "#626a73", "#e2e5e9", "#ffffff"
 
 @dataclass(frozen=True)
 class Look:
-    """How a series is drawn.
+    """The look of a series.
 
     Attributes:
-        colour: of its bars and lines.
-        hatch: of its bars.
-        marker: of its points.
+        colour: the colour of its bars and lines.
+        hatch: the hatch of its bars.
+        marker: the marker of its points.
         line: its line style.
         hatched: the colour of the hatch.
     """
@@ -59,7 +59,7 @@ LOOKS = {
     "patched": Look("#1d5b4f", "+++++", ">", (0, (7, 2))),
     "streamed": Look("#8cc7b5", "-----", "<", "-."),
 }
-"""The series that are known; others get one of OTHERS."""
+"""The looks of the known series; all others take one of OTHERS."""
 
 OTHERS = (
     Look("#7d559f", "..", "X", (0, (1, 1))),
@@ -92,7 +92,7 @@ _RULES = (
     for light, dark in DARK.items()
 )
 DARK_CSS = f"@media screen and (prefers-color-scheme: dark){{{''.join(_RULES)}}}"
-"""Turns the SVGs dark where the reader has that, but not on paper."""
+"""Makes the SVGs dark for a reader with a dark screen, but not in print."""
 
 _STYLE: Any = {
     "axes.edgecolor": _FAINT,
@@ -127,23 +127,23 @@ _STYLE: Any = {
     "ytick.labelsize": 8.5,
 }
 _POINTS: Any = {"ms": 5.5, "mec": _INK, "mew": 0.6, "ecolor": _INK, "elinewidth": 0.9, "capsize": 2}
-_WIDTH = 5.0  # inches, 360 units of the SVG: what a telephone shows at its full size
+_WIDTH = 5.0  # inches, 360 units of the SVG: the width of a telephone's screen
 _DPI = 160  # of the PNGs
-_BAR = 0.165  # inches a bar
-_GAP = 0.7  # bars between two groups
-_LONGEST = 34  # characters of a name in a legend
-_LINE, _LINES = 18, 4  # characters of a line, and lines, of the name of a group
+_BAR = 0.165  # inches for each bar
+_GAP = 0.7  # space between two groups, in bars
+_LONGEST = 34  # most characters of a name in a legend
+_LINE, _LINES = 18, 4  # most characters of a line, and most lines, in the name of a group
 
 
 @dataclass(frozen=True)
 class Group:
-    """What is drawn side by side: a workload, or a machine.
+    """Values that are drawn side by side: those of a workload, or of a machine.
 
     Attributes:
-        name: what stands at the axis.
-        values: of each series that has one.
-        limit: where its limit is, if that is known.
-        noise: the ratio by which the same code differs from itself, 1 where that is not known.
+        name: its label at the axis.
+        values: the value of each series that has one.
+        limit: the value of its limit, if that is known.
+        noise: the ratio by which the same code differs from itself, 1 if that is not known.
         fastest: the ratio of the fastest runs of each series; only `ratios` draws it.
     """
 
@@ -159,12 +159,12 @@ class Plot:
     """A plot that has been drawn.
 
     Attributes:
-        name: of its files, without the suffix.
+        name: the name of its files, without the suffix.
         title: its heading.
-        alt: what it shows, for those who do not see it.
+        alt: its description, for readers who cannot see it.
         svg: follows light and dark if the page has DARK_CSS.
         png: light.
-        series: how many it tells apart.
+        series: the number of series in it.
         note: see Frame.
     """
 
@@ -185,14 +185,14 @@ class Plot:
 
 @dataclass(frozen=True)
 class Frame:
-    """What stands around a plot.
+    """The text around a plot.
 
     Attributes:
-        name: of its files, without the suffix.
+        name: the name of its files, without the suffix.
         title: its heading, up to 50 characters.
-        about: a line below, up to 70: what is the same for all that is in it.
+        about: the line below the heading, up to 70 characters: the condition of all its values.
         axis: the quantity and its unit.
-        note: a sentence or two to stand below, on the page only.
+        note: a sentence or two below the plot, on the page only.
     """
 
     name: str
@@ -206,10 +206,10 @@ def bars(frame: Frame, groups: Sequence[Group], limit: str, digits: int = 1) -> 
     """Draw the values as horizontal bars with their intervals, in groups.
 
     Args:
-        frame: what stands around.
-        groups: from top to bottom.
-        limit: what the groups' limits are, for the legend.
-        digits: of the values beside the bars.
+        frame: the text around it.
+        groups: the groups from top to bottom.
+        limit: the name of the groups' limits, for the legend.
+        digits: decimal places of the values beside the bars.
     """
 
     def draw(axes: Axes, series: dict[str, Look]) -> None:
@@ -335,11 +335,11 @@ def curves(
     """Draw values against a size or a number, as lines with intervals.
 
     Args:
-        frame: what stands around.
-        values: of each series, by what they are drawn against.
-        limit: what the limit is, and where it is known.
+        frame: the text around it.
+        values: for each series, the values by their place on the horizontal axis.
+        limit: the name of the limit, and its values by their place on the horizontal axis.
         sizes: the quantity of the horizontal axis, and its unit.
-        as_bytes: whether that is bytes, which are drawn on a logarithmic axis.
+        as_bytes: whether that quantity is bytes, which are drawn on a logarithmic axis.
     """
     series = _looks(values)
 
@@ -386,7 +386,7 @@ def _grouped(
     groups: Sequence[Group],
     draw: Callable[[Axes, dict[str, Look]], None],
 ) -> Plot:
-    """Make a plot whose groups stand one below the other."""
+    """Make a plot with its groups one below the other."""
     series = _looks(name for group in groups for name in group.values)
     count = sum(len(group.values) + _GAP for group in groups)
     with mpl.rc_context(_STYLE):
@@ -421,10 +421,10 @@ def _sheet(frame: Frame, height: float) -> tuple[Figure, Axes]:
 
 
 def _finished(frame: Frame, figure: Figure, axes: Axes) -> Plot:
-    """Add the legend, and write the figure down."""
+    """Add the legend, and render the figure."""
     handles, labels = axes.get_legend_handles_labels()
     first = {name: each for each, name in zip(handles, labels, strict=True)}
-    # What is beside the series, such as a limit, comes last.
+    # The legend ends with entries that are not series, such as a limit.
     order = sorted(first, key=lambda name: not isinstance(first[name], Container))
     if len(order) > 1:
         figure.legend(
@@ -439,9 +439,9 @@ def _finished(frame: Frame, figure: Figure, axes: Axes) -> Plot:
     try:
         quiet.setLevel(logging.ERROR)
         with warnings.catch_warnings():
-            # A name may have signs that the font has not.
+            # A name may have characters that the font lacks.
             warnings.simplefilter("ignore")
-            # savefig() would draw everything twice, for layouts that are done only once here.
+            # savefig() would draw everything twice for the layout, which is done already.
             with mpl.rc_context({"svg.hashsalt": frame.name}):
                 FigureCanvasSVG(figure).print_svg(svg, metadata={"Date": None, "Creator": None})  # type: ignore[no-untyped-call]
             figure.set_layout_engine("none")
@@ -455,19 +455,19 @@ def _finished(frame: Frame, figure: Figure, axes: Axes) -> Plot:
 
 
 def _errors(values: Sequence[Estimate]) -> list[list[float]]:
-    """Return how far the intervals reach to both sides; NaN, which is not drawn, without one."""
+    """Return the reach of the intervals to both sides; NaN, which is not drawn, if one has none."""
     below = [each.value - each.low if each.known else math.nan for each in values]
     return [below, [each.high - each.value if each.known else math.nan for each in values]]
 
 
 def _beside(axes: Axes, x: float, y: float, text: str) -> None:
     """Write a value to the right of its mark."""
-    paper = {"fc": _PAPER, "ec": "none", "pad": 0.4}  # over a limit's line
+    paper = {"fc": _PAPER, "ec": "none", "pad": 0.4}  # keeps a limit's line out of the text
     axes.annotate(text, (x, y), (5, 0), textcoords="offset points", va="center", size=8, bbox=paper)
 
 
 def _places(groups: Iterable[Group]) -> dict[str, tuple[list[float], list[Estimate]]]:
-    """Return of each series where its values stand, from the top, and what they are."""
+    """Return the values of each series, and their places from the top."""
     found: dict[str, tuple[list[float], list[Estimate]]] = {}
     for top, _, group in _spans(groups):
         for number, (name, value) in enumerate(group.values.items()):
@@ -478,7 +478,7 @@ def _places(groups: Iterable[Group]) -> dict[str, tuple[list[float], list[Estima
 
 
 def _spans(groups: Iterable[Group]) -> Iterator[tuple[float, float, Group]]:
-    """Yield where each group begins and ends."""
+    """Yield the start and end of each group, and the group."""
     top = 0.0
     for group in groups:
         bottom = top + len(group.values)
@@ -487,7 +487,7 @@ def _spans(groups: Iterable[Group]) -> Iterator[tuple[float, float, Group]]:
 
 
 def _looks(names: Iterable[str]) -> dict[str, Look]:
-    """Return the look of each series; those that are not known take turns."""
+    """Return the look of each series; unknown series take the looks of OTHERS in turn."""
     others = itertools.cycle(OTHERS)
     return {name: LOOKS.get(name) or next(others) for name in dict.fromkeys(names)}
 
@@ -501,6 +501,6 @@ def _short(text: str) -> str:
 
 
 def _folded(text: str) -> str:
-    """Return the name of a group on lines that leave room for the plot."""
+    """Return the name of a group, broken into lines that leave room for the plot."""
     folded = [part for line in text.split("\n") for part in textwrap.wrap(line, _LINE)]
     return "\n".join(folded if len(folded) <= _LINES else [*folded[: _LINES - 1], "…"])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The plots of a result beside the published figures, which are from another machine."""
+"""Draws a result beside the published figures, which come from another machine."""
 
 from pagemint.report import plots
 from pagemint.report.drawings import MOST_GROUPS, bandwidth
@@ -17,7 +17,7 @@ _ELSEWHERE = "another machine"
 
 
 def draw(judged: Judged, tag: str, names: Names) -> list[Plot]:
-    """Draw the published figures beside those of here: of the same size, or as a bandwidth."""
+    """Draw the published figures beside the result's: times of the same size, and bandwidths."""
     result = f"result {tag}, " if tag else ""
     about = "published: another machine (VM on Ice Lake, Linux 7.1-rc6)"
     maps: list[Group] = []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Makes the text of matplotlib's SVGs fit to stand in a page beside others."""
+"""Rewrites the text of matplotlib's SVGs so that several fit into one page."""
 
 import xml.etree.ElementTree as ET
 
@@ -9,9 +9,9 @@ _XLINK = "http://www.w3.org/1999/xlink"
 
 
 def tidied(svg: str, name: str, alt: str) -> str:
-    """Return matplotlib's SVG fit to stand in a page beside others.
+    """Return matplotlib's SVG, rewritten so that it fits into a page with others.
 
-    Names of elements are made unique to the plot, and styles become attributes, which a style
+    The ids of elements become unique to the plot, and styles become attributes, which a style
     sheet can override.
     """
     ET.register_namespace("", _SVG)
@@ -36,7 +36,7 @@ def _plain_attributes(element: ET.Element, name: str) -> None:
     style = element.attrib.pop("style", "")
     for declaration in style.split(";"):
         key, _, value = (part.strip() for part in declaration.partition(":"))
-        if key and key != "font-family":  # the reader's own fonts, which are narrower
+        if key and key != "font-family":  # tidied() sets the reader's own fonts, narrower ones
             element.set(key, value)
     mark = element.attrib.pop("id", None)
     if mark in ("title", "unit", "legend"):

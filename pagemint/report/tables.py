@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A result on the terminal: the first screen after a bench, and the tables of every row."""
+"""Prints a result on the terminal: the first screen after a bench, and tables of every row."""
 
 import statistics
 from collections.abc import Callable, Iterable, Iterator
@@ -24,13 +24,13 @@ def show_first_screen(
     """Print the answers of a bench on at most 25 lines.
 
     Args:
-        result: of bench.
-        console: to print on.
-        json: the result's file as it was given to --json.
+        result: a result of bench.
+        console: the console to print on.
+        json: the result's file, as --json named it.
         report: the directory of the report, or None if it was left out.
     """
     for line in first_screen.lines(Judged(result), json, report):
-        # Paths are not folded, so that they can be copied.
+        # soft_wrap: long paths must stay on one line, so that they can be copied.
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
@@ -47,7 +47,7 @@ def show_all(result: Result, console: Console) -> None:
 def _tables(judged: Judged) -> Iterator[Table]:
     for condition, members in judged.tables().items():
         maps = [case for case in members if not is_copy(case)]
-        # In a guest there is a whole bind around the function that is timed.
+        # Guests time the whole bind, too, which contains the initialisation.
         binds = [case for case in maps if _has_binds(judged, case)]
         alone = [case for case in maps if case not in binds]
         devices = [case for case in alone if not case.block_bytes]
@@ -106,7 +106,7 @@ def _has_binds(judged: Judged, case: Case) -> bool:
 
 
 def _about(judged: Judged, condition: Condition) -> str:
-    """Return a condition, and the place where it was timed."""
+    """Return a condition in words, and where it was timed."""
     host = judged.result.host
     own = condition.returns and condition.returns == judged.result.kernel.returns
     here = " (this machine's)" if own else ""
@@ -288,5 +288,5 @@ def _literal(text: str) -> str:
 
 
 def _digits(milliseconds: float) -> str:
-    """Return three digits or more."""
+    """Return a time with three digits or more."""
     return f"{milliseconds:.{2 if milliseconds < 10 else 1 if milliseconds < 100 else 0}f}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The plots of several results side by side."""
+"""Draws several results side by side."""
 
 import itertools
 import statistics
@@ -15,10 +15,10 @@ from pagemint.results.verdict import Judged
 
 
 def draw(results: Sequence[tuple[str, Judged]], names: Names) -> list[Plot]:
-    """Draw each case that several results have, one group a result.
+    """Draw each case that several results have, with a group for each result.
 
     Args:
-        results: each with the letter that stands for it.
+        results: the results, each with the letter that stands for it.
         names: gives the plots their names.
     """
     drawn = []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Writes the report: the page of any results, and the one that ends a run."""
+"""Writes reports: of any results, and at the end of a run."""
 
 import argparse
 import os
@@ -15,8 +15,8 @@ def after_run(args: argparse.Namespace, result: Result) -> Path | None:
     """Write the report of a run that was just made, unless --no-report was given.
 
     Args:
-        args: of the command, with `command`, `json` and `no_report`.
-        result: of the run.
+        args: the arguments of the command, with `command`, `json` and `no_report`.
+        result: the result of the run.
 
     Returns:
         the directory of the report, or None if it was left out.
@@ -29,9 +29,9 @@ def after_run(args: argparse.Namespace, result: Result) -> Path | None:
 
 
 def directory(command: str, json: str | None) -> Path:
-    """Return the directory of a run's report: beside its --json file, out/vm.json: out/vm-report.
+    """Return the directory of a run's report: out/vm-report for --json out/vm.json.
 
-    Without a file it is $XDG_STATE_HOME/pagemint/<command>-report, else in ~/.local/state, where
+    Without --json it is pagemint/<command>-report in $XDG_STATE_HOME, else in ~/.local/state, and
     the next run overwrites it.
     """
     if json and json != "-":

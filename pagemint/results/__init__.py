@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Results: rows, reader, statistics."""
+"""Results: their definition, reader, writer and statistics."""

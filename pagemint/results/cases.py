@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Cases: their names, and which of them belong together."""
+"""Names cases, and groups those that belong together."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -12,7 +12,7 @@ from pagemint.results.rows import Case, Limit
 
 @dataclass(frozen=True)
 class Condition:
-    """What the rows of one table have in common.
+    """The properties that the rows of one table have in common.
 
     Attributes:
         device_bytes: see Case.
@@ -45,12 +45,12 @@ def returns_of(key: str) -> str:
 
 
 def is_copy(case: Case) -> bool:
-    """Whether pages are copied, so that bytes per second are of interest."""
+    """Whether pages are copied, so that results show bytes per second."""
     return bool(case.function or case.folio_bytes)
 
 
 def title(case: Case) -> str:
-    """Return the name of a case among others of its condition: "hotplug, 128 MiB blocks"."""
+    """Return a name that is unique under its condition: "hotplug, 128 MiB blocks"."""
     words = [case.function or case.workload, case.cpu_class]
     if case.block_bytes:
         words.append(f"{_power(case.block_bytes)} blocks")
@@ -60,7 +60,7 @@ def title(case: Case) -> str:
 
 
 def short_title(case: Case) -> str:
-    """Return the name of a case in 16 characters where possible: "hotplug 128 MiB"."""
+    """Return the name of a case in 16 characters if possible: "hotplug 128 MiB"."""
     return f"{case.workload} {_power(case.block_bytes)}" if case.block_bytes else title(case)
 
 
@@ -76,12 +76,12 @@ def _power(size: int) -> str:
 
 
 def of_any_size(case: Case) -> Case:
-    """Return the case without its size, to find those that differ in nothing else."""
+    """Return the case without its size, to find cases that differ only in that."""
     return replace(case, device_bytes=1, pages=1)
 
 
 def largest(cases: Iterable[Case]) -> list[Case]:
-    """Return those of the largest device and the fewest threads, one for each other property."""
+    """Return the cases of the largest device with the fewest threads, for each other property."""
     best: dict[Case, Case] = {}
     for case in cases:
         key = replace(of_any_size(case), threads=1)
@@ -92,7 +92,7 @@ def largest(cases: Iterable[Case]) -> list[Case]:
 
 
 def limit_of(case: Case, limits: Iterable[Limit]) -> Limit | None:
-    """Return the limit of a case: the fastest of those timed beside it, if there are any."""
+    """Return the limit of a case: the fastest limit timed in the same rounds, or None."""
     kind = "copy" if is_copy(case) else "fill"
     beside = (case.device_bytes, case.threads, case.returns, case.folio_bytes)
     fitting = [

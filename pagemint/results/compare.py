@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Two results side by side: which differences are more than drift of the machine."""
+"""Compares two results: finds the differences that are more than drift of the machine."""
 
 import statistics
 from dataclasses import dataclass
@@ -15,13 +15,13 @@ class Difference:
     """One variant of a case in two results.
 
     Attributes:
-        case: of both.
-        variant: of both.
-        before: milliseconds in the first.
-        after: milliseconds in the second.
-        change: of the second over the first.
+        case: the case.
+        variant: the variant.
+        before: milliseconds in the first result.
+        after: milliseconds in the second result.
+        change: the gain of the second result over the first.
         verdict: faster, slower, noise, few; "" if none is possible.
-        sentence: the same in words.
+        sentence: the verdict in words.
     """
 
     case: Case
@@ -38,8 +38,8 @@ class Comparison:
     """Two results side by side.
 
     Attributes:
-        heading: what can be concluded from them, in sentences.
-        differences: of the rows that both have.
+        heading: the conclusion from them, in sentences.
+        differences: the differences of the rows that both have.
     """
 
     heading: str
@@ -63,7 +63,7 @@ def compare(before: Judged, after: Judged) -> Comparison:
     if not pairs:
         return Comparison("They have no workload, size, variant and threads in common.", [])
     if not (a.host.times_comparable and b.host.times_comparable):
-        return Comparison("At least one was emulated: no times are compared.", [])
+        return Comparison("At least one result was emulated: no times are compared.", [])
     alike = _identity(a.host) == _identity(b.host)
     unchanged = [alike and _same_code(a, b, name) for _, name, _, _ in pairs]
     moved = [
@@ -102,7 +102,7 @@ def compare(before: Judged, after: Judged) -> Comparison:
 
 
 def _identity(host: Machine) -> tuple[object, ...]:
-    """Return what is equal in two results of one machine, as far as results can tell."""
+    """Return the properties that are equal in two results of the same machine."""
     memory = round(host.memory_bytes / 2**30)
     return (host.cpu, *host.family_model_stepping, host.virtual, host.cpus, memory, host.accel)
 
@@ -126,6 +126,6 @@ def _moved_limits(a: Result, b: Result) -> list[float]:
 
 
 def _loop(limit: Limit) -> tuple[object, ...]:
-    """Return what two runs of one loop have in common."""
+    """Return the properties that are equal in two runs of the same loop."""
     case = (limit.returns, limit.threads, limit.device_bytes, limit.folio_bytes)
     return (limit.kind, limit.loop, *case)

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 FEWEST = 6
-"""Runs below which there is no 95% interval: five runs all lie on one side of the true median
-once in 16 times."""
+"""The fewest runs with a 95% interval. Five runs all lie on one side of the true median once in 16
+times."""
 
 NOISY = 1.05
-"""Factor between the two ratios of a gain above which the machine is called noisy."""
+"""The machine is called noisy if the two ratios of a gain differ by more than this factor."""
 
 _RESAMPLES = 4000
 _SEED = 73  # fixed, so that the same result gives the same report
@@ -103,7 +103,7 @@ def median(runs: Sequence[float], *, paired: bool = False) -> Estimate:
 
 
 def gain(base_ms: Sequence[float], ms: Sequence[float], *, paired: bool) -> Gain:
-    """Return how many times as fast as `base_ms` the runs `ms` are.
+    """Return the factor by which the runs `ms` are faster than the runs `base_ms`.
 
     Args:
         base_ms: the runs to compare with.
@@ -159,8 +159,8 @@ def judge(gain: Gain, floor: float) -> str:
     """Return faster, slower, noise, or few if there are too few runs to tell.
 
     Args:
-        gain: to judge. It counts only if its interval and its fastest runs agree.
-        floor: the ratio, 1 or more, by which the same code can differ from itself here.
+        gain: the gain to judge. It counts only if its interval and its fastest runs agree.
+        floor: the ratio, 1 or more, by which the same code differs from itself on this machine.
     """
     if not gain.paired.known:
         return "few"
@@ -170,7 +170,7 @@ def judge(gain: Gain, floor: float) -> str:
 
 
 def sentence(gain: Gain, floor: float) -> str:
-    """Say in words what `judge` says: "2.10x faster (30 pairs: 2.11x, 95% interval ...)"."""
+    """Return the verdict of `judge` in words: "2.10x faster (30 pairs: 2.11x, 95% ...)"."""
     verdict = judge(gain, floor)
     paired = gain.paired
     runs = f"{paired.count} {'pairs' if paired.paired else 'runs of each'}"
@@ -192,7 +192,7 @@ def sentence(gain: Gain, floor: float) -> str:
 def _interval(over: tuple[float, ...], under: tuple[float, ...]) -> tuple[float, float]:
     """Return the 95% interval of the median of `over`, divided by that of `under` if it has any.
 
-    It is cached because a run writes, prints and plots the same intervals.
+    Cached, because the same intervals are written, printed and plotted.
     """
     # Imported late: commands import this module before they measure.
     import numpy as np

@@ -54,7 +54,7 @@ class _FillLoop:
 
 @dataclass(frozen=True)
 class _CopyLoop:
-    """The name of the best loop; its runs are in the row of that function and variant."""
+    """The name of the best loop. Its runs are in the row with that function and variant."""
 
     function: Name
     variant: Name
@@ -88,10 +88,10 @@ class _Body:
 
 
 def convert(raw: dict[str, Any]) -> rows.Result:
-    """Return the result that `raw` is, in today's form.
+    """Convert a result of this schema to today's.
 
     Raises:
-        msgspec.ValidationError: it is not a result of this schema.
+        msgspec.ValidationError: `raw` is not a result of this schema.
     """
     body = msgspec.convert(raw, _Body)
     return rows.Result(
@@ -150,7 +150,7 @@ def _bytes(text: str) -> int:
 
 
 def _without_repetitions(found: Iterable[rows.Row]) -> list[rows.Row]:
-    """Return the rows, each once: the same runs of base stood beside each thread count."""
+    """Return each row once: this schema repeats the runs of base for each thread count."""
     kept: list[rows.Row] = []
     runs: dict[tuple[rows.Case, str], list[float]] = {}
     for row in found:
@@ -174,7 +174,7 @@ def _fill_limit(loop: _FillLoop) -> rows.Limit:
 
 
 def _copy_limits(body: _Body) -> Iterator[rows.Limit]:
-    """Yield the best plain loops through the cache, whose runs stood among the rows."""
+    """Yield the best plain loops through the cache, whose runs this schema has among the rows."""
     names = {
         loop.folio_bytes: loop.loop
         for loop in body.limit.copy_loops

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Reads result files: strictly, since anybody may have sent them."""
+"""Reads result files, and checks them strictly: a stranger may have sent them."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +16,7 @@ _MOST_ROWS = 2000
 _MOST_LIMITS = 200
 _MOST_RUNS = 200_000  # in all rows and limits together
 _LONGEST = 200  # characters of a text; the rest is cut off
-_REMEDY = "make it anew with pagemint bench, vm or host, and --json"
+_REMEDY = "make it again with pagemint bench, vm or host, and --json"
 
 
 def read(file: str) -> Result:
@@ -65,7 +65,7 @@ def parse(text: bytes, name: str) -> Result:
 
 
 def printable(text: str) -> str:
-    """Return `text` without control characters and the like, and cut to a bearable length."""
+    """Return `text` without control characters and the like, cut to _LONGEST characters."""
     text = text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
     return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
 
@@ -76,12 +76,12 @@ def _check_schema(raw: object, name: str) -> None:
         named = f"schema {printable(schema)!r}" if isinstance(schema, str) else "no schema"
         raise Failure(
             f"{name} has {named}, and this pagemint reads {SCHEMA!r}",
-            "make it anew, or use the pagemint that made it",
+            "make it again, or use the pagemint that made it",
         )
 
 
 def _check_amount(found: Result, name: str) -> None:
-    """Check that the result has enough to show, no more than can be, and nothing twice."""
+    """Check that the result is not empty, not too large, and has no row twice."""
     if not found.rows and not found.checks:
         raise Failure(f"{name} has neither rows nor checks", _REMEDY)
     if len(found.rows) > _MOST_ROWS or len(found.checks) > _MOST_ROWS:
@@ -95,7 +95,7 @@ def _check_amount(found: Result, name: str) -> None:
         raise Failure(f"{name} has two rows of the same workload and variant", _REMEDY)
 
 
-def _printable(raw: Any) -> Any:  # noqa: ANN401 - whatever JSON may hold
+def _printable(raw: Any) -> Any:  # noqa: ANN401 - any JSON value
     """Return `raw` with every text in it made printable."""
     if isinstance(raw, str):
         return printable(raw)

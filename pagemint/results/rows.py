@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The parts of a result: one definition, which the writer, the reader and the report share."""
+"""The parts of a result, defined once for the writer, the reader and the report."""
 
 import datetime
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ Name = Annotated[str, Meta(min_length=1, max_length=80)]
 """The name of a workload, a tree or the like."""
 
 Word = Annotated[str, Meta(max_length=80)]
-"""A name, or "" where there is none."""
+"""A name, or "" if there is none."""
 
 Count = Annotated[int, Meta(ge=1, le=1 << 60)]
 """Bytes, pages, threads."""
@@ -23,13 +23,13 @@ Size = Annotated[int, Meta(ge=0, le=1 << 60)]
 """Bytes, or 0 where they do not matter."""
 
 Positive = Annotated[float, Meta(ge=1e-9, le=1e12)]
-"""A time or a ratio; within these bounds no ratio of two overflows."""
+"""A time or a ratio. With these bounds the ratio of two cannot overflow."""
 
 Runs = Annotated[list[Positive], Meta(min_length=1, max_length=10_000)]
 """Milliseconds, one for each run."""
 
 Parts = Annotated[list[Positive], Meta(max_length=10_000)]
-"""Milliseconds of a part of each run, or none where it is not known."""
+"""Milliseconds of a part of each run; empty if that is not known."""
 
 
 @dataclass(frozen=True)
@@ -39,13 +39,13 @@ class Case:
     Attributes:
         workload: its name.
         device_bytes: size of the device, or of the memory that a run brings up or copies.
-        pages: struct pages of it that a run covers.
-        threads: how many of them may share the work.
-        returns: how the kernel code returns, a key of returns.NAMES; "" is not known.
-        block_bytes: size of a memory block; 0 where there is none.
-        function: the kernel function, where the workload alone does not tell.
-        cpu_class: the string instructions that the kernel was told of; "" does not matter.
-        folio_bytes: size of a folio; 0 where there is none.
+        pages: number of struct pages that a run covers.
+        threads: number of threads that may share the work.
+        returns: the kind of returns of the kernel code, a key of returns.NAMES; "" if not known.
+        block_bytes: size of a memory block; 0 if there is none.
+        function: the kernel function; "" if the workload has only one.
+        cpu_class: the string instructions that the code was patched for; "" if they do not matter.
+        folio_bytes: size of a folio; 0 if there is none.
     """
 
     workload: Name
@@ -66,13 +66,13 @@ class Row:
     Attributes:
         case: the condition.
         tree: base, base2 (the same code, linked a second time), patched or stock.
-        mode: of the tree; "" where it has none.
+        mode: the mode of the tree; "" if it has none.
         runs_ms: each run, in the order of the rounds.
-        walk_ms: the part of each run that frees the pages, where it is known.
-        bind_ms: the whole bind around each run, where there was one.
-        first_ms: the first run, on memory that nobody had touched; None if that was another mode.
-        first_bind_ms: the whole bind around it.
-        hash: over the struct pages that were left, where they were looked at.
+        walk_ms: the part of each run that frees the pages, if it is known.
+        bind_ms: the whole bind around each run, if there was one.
+        first_ms: the first run, on untouched memory; None if that was in another mode.
+        first_bind_ms: the whole bind around the first run.
+        hash: a hash over the struct pages that were left; "" if it was not taken.
     """
 
     case: Case
@@ -87,7 +87,7 @@ class Row:
 
     @property
     def variant(self) -> str:
-        """The name beside others of the same case: the mode, or the tree if it has none."""
+        """The name of the row within its case: the mode, or the tree if it has no mode."""
         return self.mode or self.tree
 
 
@@ -98,13 +98,13 @@ class Limit:
     Attributes:
         kind: whether it fills memory with non-temporal stores, or copies through the cache.
         loop: its name.
-        device_bytes: of the rows beside which it was timed.
-        pages: pages that a run stands for: it fills their memmap, or copies them.
+        device_bytes: the device_bytes of the rows that were timed in the same rounds.
+        pages: the pages of a run, which fills their memmap or copies them.
         runs_ms: each run.
-        threads: how many of them shared the work.
-        returns: of the rows beside which it was timed.
-        folio_bytes: size of a folio; 0 where there is none.
-        workload: the one in whose rounds it was timed; "" is not known.
+        threads: number of threads that shared the work.
+        returns: the returns of the rows that were timed in the same rounds.
+        folio_bytes: size of a folio; 0 if there is none.
+        workload: the workload of these rows; "" if it is not known.
     """
 
     kind: Literal["fill", "copy"]
@@ -123,12 +123,12 @@ class Check:
     """A test in a guest.
 
     Attributes:
-        scenario: where it ran.
+        scenario: the scenario in which it ran.
         tree: base or patched.
-        name: what was checked.
+        name: its name.
         outcome: pass, fail or skip.
-        said: how it went.
-        must_pass: whether it has to pass; else it has to end on both trees alike.
+        said: its own words on the outcome.
+        must_pass: whether it has to pass. If not, it has to end alike on both trees.
     """
 
     scenario: Name
@@ -145,19 +145,19 @@ class Machine:
 
     Attributes:
         cpu: its model name.
-        cpus: how many.
-        memory_bytes: all of it.
-        kernel: the version of the running one.
-        date: of the result.
-        family_model_stepping: of the CPU.
-        cpu_class: the string instructions that its kernel is told of, as in Case; "" is not known.
+        cpus: number of CPUs.
+        memory_bytes: size of its memory.
+        kernel: the version of the running kernel.
+        date: the date of the result.
+        family_model_stepping: family, model and stepping of the CPU.
+        cpu_class: the string instructions that its kernel uses, as in Case; "" if not known.
         virtual: whether it is a virtual machine.
-        load_average: of the last minute before the result was written.
-        compiler: that built the kernel code.
-        pagemint: its version.
-        huge_bytes: how much of the memmap lay in huge pages.
-        accel: of a guest, kvm or tcg; "" for no guest.
-        times_comparable: false where everything was emulated.
+        load_average: the load average of the last minute before the result was written.
+        compiler: the compiler that built the kernel code.
+        pagemint: the version of pagemint.
+        huge_bytes: bytes of the memmap that were in huge pages.
+        accel: the accelerator of the guests, kvm or tcg; "" without guests.
+        times_comparable: false if everything was emulated.
     """
 
     cpu: str
@@ -184,7 +184,7 @@ class Kernel:
         version: such as 7.3.4.
         source: the package version or a digest of the tree.
         config: the name of the configuration, with a digest.
-        series: digest of the patches' code; "" where none are applied.
+        series: digest of the patches' code; "" if none are applied.
         returns: how the kernel of the machine returns from functions.
     """
 
@@ -201,12 +201,12 @@ class Result:
 
     Attributes:
         host: the machine.
-        kernel: what was measured.
-        rows: no two of the same case, tree and mode.
-        limits: what bounds the rows.
-        checks: of guests.
+        kernel: the kernel code that was measured.
+        rows: the rows; no two have the same case, tree and mode.
+        limits: the limits of the rows.
+        checks: the checks in guests.
         schema: the format of the file.
-        file: where it was read; "" for one that was just made.
+        file: the file that it was read from; "" for a new result.
     """
 
     host: Machine

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What can be said of a result: gains, limits, noise, and the sentences about them."""
+"""Judges a result: its gains, limits and noise, and the sentences about them."""
 
 import statistics
 from collections.abc import Collection, Iterable
@@ -14,22 +14,23 @@ from pagemint.results.rows import Case, Result, Row
 
 # The first of these that a case has stands for its patched tree.
 _DEFAULTS = ("streaming", "cached", "patched", "module")
-# The first of these that a case has is what the others are compared with.
+# The other variants of a case are compared with the first of these that it has.
 _BASES = ("base", "module-off")
-_MODES = tuple(mode for mode in MODES if mode != "published")  # which is there to compare
+_MODES = tuple(mode for mode in MODES if mode != "published")  # a kernel should not use that one
 
 
 @dataclass(frozen=True)
 class Line:
-    """A row and what can be said of it.
+    """A row with its verdict.
 
     Attributes:
-        row: as it was read; in a case that borrowed it, with that case.
-        gain: over the base of its case; None for base itself, without one, and if emulated.
+        row: the row. If a case borrows it from another case, it has the case that borrows it.
+        gain: the gain over the base of its case; None for base itself, if the case has no base,
+            and if the result was emulated.
         verdict: estimates.judge() of the gain, or same for base's own code; "" without a gain.
-        sentence: estimates.sentence() of it; likewise.
+        sentence: the verdict in words; "" without a gain.
         limit_ms: milliseconds that it would take at the limit; None if the limit is not known.
-        limit_share: that over its own; likewise.
+        limit_share: limit_ms over its own time; None if the limit is not known.
     """
 
     row: Row
@@ -46,14 +47,14 @@ class Line:
 
 
 class Judged:
-    """A result with all that can be said of it.
+    """A result with a verdict on each row.
 
     Attributes:
-        result: as it was read.
-        paired: whether run i of every variant comes from one round. That is not so if several
+        result: the result.
+        paired: whether run i of every variant comes from one round. It does not if several
             kernels ran, each in a guest of its own.
-        lines: by case and variant, in the order of the file. Base's row of one thread stands in
-            the cases of more threads, too.
+        lines: the lines by case and variant, in the order of the file. Cases of more threads
+            borrow the row of base from the case of one thread.
     """
 
     def __init__(self, result: Result) -> None:
@@ -108,7 +109,7 @@ class Judged:
     def floor(self, case: Case) -> float:
         """Return the largest ratio by which base's code differs from itself.
 
-        That is in the case's condition, over all workloads; 1 where it is not known.
+        It is taken over all workloads in the case's condition; 1 if it is not known.
         """
         return self._floors.get(_kind(case), 1.0)
 
@@ -218,7 +219,7 @@ class Judged:
 
 
 def _members(rows: Iterable[Row], again: str) -> dict[Case, dict[str, Row]]:
-    """Return the rows by case and variant, base's rows of one thread in the cases of more, too."""
+    """Return the rows by case and variant; cases of more threads borrow base from one thread."""
     found: dict[Case, dict[str, Row]] = {}
     for row in rows:
         found.setdefault(row.case, {})[row.variant] = row
@@ -242,7 +243,7 @@ def _disagreement(line: Line) -> float:
 
 
 def _scores(lines: list[Line]) -> tuple[float, float]:
-    """Return the geometric means of the paired gains, and of those of the fastest runs."""
+    """Return the geometric means of the paired gains, and of the gains of the fastest runs."""
     gains = [line.gain for line in lines if line.gain]
     paired = statistics.geometric_mean(gain.paired.value for gain in gains)
     return paired, statistics.geometric_mean(gain.fastest for gain in gains)
@@ -262,7 +263,7 @@ def _headline(lines: list[Line]) -> str:
 
 
 def default(names: Collection[str]) -> str:
-    """Return the variant that stands for the patched tree: its behaviour unless configured."""
+    """Return the variant that stands for the patched tree, such as its default mode."""
     return next((name for name in _DEFAULTS if name in names), "")
 
 

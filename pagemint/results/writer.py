@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Writes a result file, whole or not at all."""
+"""Writes a result file completely, or not at all."""
 
 import errno
 import json
@@ -19,10 +19,10 @@ from pagemint.results.verdict import Judged, Line
 
 
 def check_writable(file: str | None) -> None:
-    """Check, before there is anything to lose, that `write` will be able to write there.
+    """Check that `write` can write to a file, before the runs whose result could be lost.
 
     Raises:
-        Failure: it will not.
+        Failure: the file cannot be written.
     """
     if not file or file == "-":
         return
@@ -39,7 +39,7 @@ def check_writable(file: str | None) -> None:
 
 
 def write(file: str | None, result: Result) -> None:
-    """Write a result to a file, which is there whole or not at all; - is standard output."""
+    """Write a result to a file, completely or not at all; - is standard output."""
     if not file:
         return
     text = json.dumps(body(result), indent=1) + "\n"
@@ -57,10 +57,10 @@ def write(file: str | None, result: Result) -> None:
 
 
 def body(result: Result) -> dict[str, Any]:
-    """Return what a result file holds.
+    """Return the contents of a result file.
 
-    Other programs read median_ms, ns_per_page, gain and limit_share of a row; the reader computes
-    its own.
+    median_ms, ns_per_page, gain and limit_share of a row are for other programs; pagemint's
+    reader ignores them, and computes its own.
     """
     judged = Judged(result)
     made: dict[str, Any] = {"schema": result.schema, **msgspec.to_builtins(result)}

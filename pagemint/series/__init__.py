@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The patch series as branches and as mails."""
+"""Makes branches and mails of the patch series."""

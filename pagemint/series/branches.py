@@ -25,15 +25,15 @@ def commit(
     """Make a branch for each topic in a kernel tree, each on top of the one before.
 
     A branch has one commit for each step. The last branch is checked out. The cover letter of a
-    topic is its branch's description, where git and b4 look for it. A directory that is no git
-    checkout becomes one, with all its files in a first commit. Until the branches are complete
-    nothing in the tree changes.
+    topic is its branch's description, where git and b4 look for it. A directory that is not a git
+    checkout becomes one, with all its files in a first commit. Nothing in the tree changes until
+    the branches are complete.
 
     Args:
-        tree: a directory.
-        texts: returned by messages.filled().
+        tree: the directory of the kernel tree.
+        texts: the texts that messages.filled() returned.
         chosen: the topics; None stands for all.
-        line: the kernel line whose edits to take, if not that of the tree.
+        line: the kernel line whose edits to take; None stands for the line of the tree.
 
     Returns:
         the names of the branches, in the order of the topics.
@@ -54,7 +54,7 @@ def commit(
         _check_clean(tree, list(branches.values()))
     with step(f"trying the topics on Linux {found.version}"):
         changes = steps.plan(tree, line, chosen)
-    # A topic may have no steps for a line.
+    # A topic may have no steps for this line.
     filled = list(dict.fromkeys(change.step.topic for change in changes))
     made = [branches[name] for name in filled]
     try:
@@ -66,7 +66,7 @@ def commit(
                 tree,
                 {branches[name]: (heads[name], texts[f"{name}/{steps.COVER}"]) for name in filled},
             )
-            fresh = False  # from here on there is nothing to take back
+            fresh = False  # from here on the new repository stays
     except BaseException:
         if fresh:
             shutil.rmtree(tree / ".git", ignore_errors=True)
@@ -83,9 +83,9 @@ def mails(
     """Write topics for a source as mails, a directory for each in `output`, cover letter first.
 
     Args:
-        found: the source that they are to apply to.
+        found: the source that the mails apply to.
         output: a new directory, or an empty one.
-        texts: returned by messages.filled().
+        texts: the texts that messages.filled() returned.
         chosen: the topics; None stands for all.
 
     Returns:
@@ -109,7 +109,7 @@ def mails(
             before = "base"
             for topic, head in _commit_all(repository, "HEAD", changes, texts).items():
                 _switch(repository, {topic: (head, texts[f"{topic}/{steps.COVER}"])})
-                # The form of the mails is not for the user's own settings to choose.
+                # The user's git settings must not change the form of the mails.
                 form = ("--no-attach", "--src-prefix=a/", "--dst-prefix=b/")
                 cover = ("--cover-letter", "--cover-from-description=subject")
                 target = ("-o", str(written / topic), f"{before}..{topic}")
@@ -145,7 +145,7 @@ def _identity(directory: Path) -> str:
 
 @contextmanager
 def _same_identity(directory: Path) -> Iterator[None]:
-    """Have git commit as it would in `directory`, wherever it is run."""
+    """Make git use the identity of `directory`, wherever it runs."""
     name, email = _identity(directory).rsplit(" <", 1)
     before = dict(os.environ)
     for role in ("AUTHOR", "COMMITTER"):
@@ -170,10 +170,10 @@ def _check_clean(tree: Path, branches: Sequence[str]) -> None:
 
 
 def check_output(output: Path) -> None:
-    """Refuse a directory for mails that is not empty, and a git without an identity.
+    """Check that the directory for mails is empty, and that git has an identity.
 
     Raises:
-        Failure: either of these.
+        Failure: the directory is not empty, or git has no identity.
     """
     if output.exists() and (not output.is_dir() or any(output.iterdir())):
         raise Failure(f"{output} is not an empty directory", "name a new one")
@@ -192,22 +192,23 @@ def _switch(tree: Path, branches: dict[str, tuple[str, str]]) -> None:
     """Make branches, and check out the last one.
 
     Args:
-        tree: where.
-        branches: by name, the commit and the description of each. All of them or none are made.
+        tree: the git checkout.
+        branches: the commit and the description of each branch, by its name. All of them are
+            made, or none.
     """
     made = []
     try:
         for branch, (head, cover) in branches.items():
             _git(tree, "update-ref", f"refs/heads/{branch}", head, "")
             made.append(branch)
-            # The second setting tells b4 where the cover letter is.
+            # The second setting tells b4 that the description is the cover letter.
             settings = {"description": cover, "b4-prep-cover-strategy": "branch-description"}
             for key, value in settings.items():
                 _git(tree, "config", "--replace-all", f"branch.{branch}.{key}", value)
         _git(tree, "checkout", "-q", made[-1])
     except Failure:
         for branch in made:
-            # This deletes its settings, too.
+            # This also deletes the settings of the branch.
             _git(tree, "branch", "-q", "-D", branch)
         raise
 
@@ -215,12 +216,12 @@ def _switch(tree: Path, branches: dict[str, tuple[str, str]]) -> None:
 def _commit_all(
     repository: Path, base: str, changes: list[Change], texts: dict[str, str]
 ) -> dict[str, str]:
-    """Commit each change on top of `base`, through an index of its own.
+    """Commit each change on top of `base`, through a separate index.
 
     Args:
-        repository: where.
+        repository: the git checkout.
         base: a commit.
-        changes: those of the steps.
+        changes: the changes of the steps.
         texts: the message of each step.
 
     Returns:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Lines of code that each topic adds to a kernel tree and takes from it."""
+"""Counts the lines of code that each topic adds to a kernel tree and removes from it."""
 
 import difflib
 import re
@@ -17,7 +17,7 @@ _HASH_COMMENT = re.compile(r"^\s*#.*$", re.MULTILINE)
 
 
 def show(found: Source, chosen: Sequence[Topic]) -> None:
-    """Print a table of the lines of code of each topic, and of all but the topic `published`.
+    """Print a table of the lines of code of each topic, and of all topics but `published`.
 
     Comments, blank lines, tests and documentation do not count.
     """
@@ -67,7 +67,7 @@ def count(found: Source, chosen: Sequence[Topic]) -> dict[str, tuple[int, int, i
 def code(path: str, text: str) -> list[str]:
     """Return the lines of a file that hold code, without the space around it."""
     if path.endswith((".c", ".h", ".S")):
-        # A comment may separate two lines.
+        # Keep the line breaks of a comment, so that the lines around it stay apart.
         text = _C_COMMENT.sub(lambda found: "\n" * found[0].count("\n"), text)
     else:
         text = _HASH_COMMENT.sub("", text)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The texts of the series: commit messages and cover letters, with the figures of results.
+"""Fills the commit messages and cover letters of the series with the figures of results.
 
-They are templates of Jinja2, which can call the methods of `_Figures`.
+The messages are templates of Jinja2, which can call the methods of `_Figures`.
 """
 
 import statistics
@@ -22,25 +22,25 @@ from pagemint.results.cases import limit_of
 from pagemint.results.rows import Result, Row
 
 WIDTH = 75
-"""Characters of a line, as checkpatch has them."""
+"""Most characters of a line, as checkpatch demands."""
 
 
 class _MissingError(Exception):
-    """A result does not have a figure; says which."""
+    """A result does not have a figure; the text names it."""
 
 
 def filled(given: Sequence[str], chosen: Sequence[Topic] | None = None) -> dict[str, str]:
     """Return the message of each step by the step's path, and each cover letter: "device/cover".
 
-    The figures of one text are all of one result: the first of the files that has them. The text
-    itself names the machine. A result of another state of the series is noted.
+    All figures of one text come from one result: the first file that has them. The text itself
+    names the machine. A note says if a result was measured with another state of the series.
 
     Args:
         given: result files; none stands for those of docs/results, newest first.
         chosen: the topics; None stands for all.
 
     Raises:
-        Failure: a file is no result, its times mean nothing, or none has a figure.
+        Failure: a file is not a result, it was emulated, or no file has a figure.
     """
     paths = given or [str(path) for path in sorted(files.RESULTS.glob("*.json"), reverse=True)]
     results = [reader.read(path) for path in paths]
@@ -66,9 +66,9 @@ def filled(given: Sequence[str], chosen: Sequence[Topic] | None = None) -> dict[
 class _Figures:
     """The figures of a result that a template can ask for; all are returned as text.
 
-    A row is named by its workload and variant, and by further fields of its case: threads,
-    returns, function, cpu_class, folio_bytes, block_bytes, or block="128 MiB" for the last. One
-    thread and plain returns are meant unless the template says otherwise, and the largest device.
+    A template names a row by its workload and variant, and by further fields of its case: threads,
+    returns, function, cpu_class, folio_bytes, block_bytes, or block="128 MiB" for the last. The
+    defaults are one thread, plain returns and the largest device.
     """
 
     def __init__(self, result: Result) -> None:
@@ -83,7 +83,7 @@ class _Figures:
         return f"{what} with {count} ({host.cpu}, family {family}, model {model})"
 
     def linux(self) -> str:
-        """The version that was measured: "7.3.4"."""
+        """The kernel version that was measured: "7.3.4"."""
         return self._result.kernel.version
 
     def runs(self) -> int:
@@ -123,12 +123,12 @@ class _Figures:
         return f"{_median(row) * 1e6 / row.case.pages:.1f}"
 
     def walk_ns(self, workload: str, variant: str, **case: object) -> str:
-        """Nanoseconds a page that the walk which frees them takes."""
+        """Nanoseconds a page of the walk that frees the pages."""
         row, walk = self._walk(workload, variant, case)
         return f"{walk * 1e6 / row.case.pages:.1f}"
 
     def init_ns(self, workload: str, variant: str, **case: object) -> str:
-        """Nanoseconds a page that all but that walk takes."""
+        """Nanoseconds a page without that walk."""
         row, walk = self._walk(workload, variant, case)
         return f"{(_median(row) - walk) * 1e6 / row.case.pages:.1f}"
 
@@ -144,16 +144,16 @@ class _Figures:
     def speedup(self, workload: str, variant: str, **case: object) -> str:
         """How many times as fast as base: "1.61".
 
-        It is the smaller of the median of the ratios in pairs and the ratio of the fastest runs.
+        The smaller of two ratios: the median of the paired ratios, and that of the fastest runs.
         """
-        # Base never shares its work.
+        # Base always runs in one thread.
         base = self._row(workload, "base", {**case, "threads": 1})
         mine = self._row(workload, variant, case)
         paired = not self._result.host.accel
         return f"{estimates.gain(base.runs_ms, mine.runs_ms, paired=paired).headline:.2f}"
 
     def of_limit(self, workload: str, variant: str, **case: object) -> str:
-        """The time at the limit over that of the row, 1 is the limit itself: "0.99"."""
+        """The time at the limit over the time of the row, 1 at the limit itself: "0.99"."""
         row = self._row(workload, variant, case)
         limit = limit_of(row.case, self._result.limits)
         if limit is None:
@@ -176,7 +176,7 @@ class _Figures:
         wanted = {"workload": workload, "threads": 1, **case}
         if "block" in wanted:
             wanted["block_bytes"] = parse_size(str(wanted.pop("block")))
-        # A copy does not return for each page, so it is timed with one kind of returns.
+        # A copy does not return for each page, so it is timed with only one kind of returns.
         if workload != "folio":
             wanted.setdefault("returns", "plain")
         return [
@@ -207,7 +207,7 @@ def _fill(name: str, text: str, results: Sequence[Result]) -> tuple[str, Result]
             missing = str(error)
     tried = ", ".join(one.file for one in results) or "docs/results"
     raise Failure(
-        f"the message of {name} wants {missing}, which no result has ({tried})",
+        f"the message of {name} needs {missing}, which no result has ({tried})",
         "make one with: pagemint bench --json FILE",
     )
 

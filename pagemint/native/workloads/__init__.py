@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The workloads: each module here describes some in WORKLOADS."""
+"""The workloads: each module here lists its own in WORKLOADS."""
 
 import importlib
 import pkgutil
@@ -8,7 +8,7 @@ from pagemint.native.workload import Workload
 
 
 def known() -> dict[str, Workload]:
-    """Return all workloads by name, those of this folder's modules in the order of their names."""
+    """Return all workloads by name, in the order of the names of their modules."""
     modules = sorted(found.name for found in pkgutil.iter_modules(__path__))
     return {
         workload.name: workload

@@ -30,9 +30,9 @@ class _Device:
     """Arguments of the command init.
 
     Attributes:
-        name: of the workload.
-        type: of the memory.
-        order: of its compounds.
+        name: the name of the workload.
+        type: the type of the memory.
+        order: the order of its compounds.
         altmap: whether the memmap lies on the device, and so is not deduplicated.
     """
 
@@ -50,7 +50,7 @@ class _Device:
         return memmap_bytes(asked) if self.pages(asked) else 0
 
     def tasks(self, asked: Asked) -> Iterable[Task]:
-        """Return every variant, and with more threads those that share work."""
+        """Return every variant with one thread, and those that share work with more threads."""
         for variant in MODAL:
             for threads in asked.threads if shares_work(variant) else (1,):
                 case = Case(

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Copies of folios: both trees' code for each class of CPU.
 
-The code is that of a class of CPU, run on this machine's core: no claim about another core.
+The code of every class runs on this machine's core, so its time says nothing about another core.
 Source and destination are out of the cache when a copy begins.
 """
 
@@ -34,12 +34,12 @@ FUNCTIONS = {
     "folio_mc_copy, fragile": ("folio_mc_copy", True),
     "copy_user_large_folio": ("copy_user_large_folio", False),
 }
-"""The functions in results: a function of the kernel, and whether copy_mc_fragile() copies."""
+"""By their names in results: a function of the kernel, and whether it uses copy_mc_fragile()."""
 
-_SAMPLE = 32 << 20  # bytes that a run copies, of folios that are smaller
+_SAMPLE = 32 << 20  # bytes that a run copies, if a folio is no larger
 _LARGEST = PAGE << ORDERS[-1]
-# In some processes the loop of copy_mc_fragile() is half as slow again, whichever tree's it is,
-# as long as they live. So no single process decides.
+# In some processes the loop of copy_mc_fragile() takes half as long again, in every tree, for as
+# long as the process lives. So the rounds are spread over several processes.
 _ROUNDS = 2
 
 
@@ -76,7 +76,7 @@ def _tasks(asked: Asked) -> Iterable[Task]:
 
 
 def _prepare(host: Host, order: int) -> dict[str, int]:
-    """Make the folios, have them out of the cache, and return where they are."""
+    """Make the folios, evict them from the cache, and return where they are."""
     pages = _pages(order)
     # The base tree's own code makes the compounds.
     host.ask(
@@ -88,7 +88,7 @@ def _prepare(host: Host, order: int) -> dict[str, int]:
         order=order,
         altmap=1,
     )
-    # A copy that is far larger than the cache evicts by itself.
+    # A folio that is far larger than the cache need not be evicted.
     if PAGE << order <= _SAMPLE:
         host.ask("evict", pfn=FIRST_PFN, pages=2 * pages)
     return {

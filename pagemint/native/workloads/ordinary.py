@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Ordinary memory: blocks added and brought online, and memory that boot initialises late."""
+"""Ordinary memory: hot-added blocks brought online, and deferred struct page init at boot."""
 
 from collections.abc import Iterable
 from functools import partial
@@ -23,14 +23,14 @@ from pagemint.native.workload import (
 from pagemint.results.rows import Case
 
 _BLOCKS = (128 << 20, 2 << 30)
-"""Bytes of a memory block: the smallest on x86-64, and that of machines with much memory."""
+"""Bytes of a memory block: the smallest on x86-64, and the one of machines with much memory."""
 
 _CHUNK = 4 << 20
-"""Bytes that boot initialises before it frees them."""
+"""Bytes that boot initialises at a time, before it frees them."""
 
 
 def _pages(asked: Asked, block: int) -> int:
-    """Return how many pages are brought up: whole blocks only."""
+    """Return how many pages are initialised: whole blocks only."""
     return asked.device_bytes // block * block // PAGE
 
 
@@ -89,4 +89,4 @@ WORKLOADS = (
     Workload("hotplug", memmap_bytes, map_memmap, _hotplug_tasks, _loops),
     Workload("boot", memmap_bytes, map_memmap, _boot_tasks, _loops),
 )
-"""One thread each, as in the kernel: hot-add has one, and boot one for each piece of memory."""
+"""Each uses one thread. The kernel's hot-add has one, and its boot one for each piece of memory."""
