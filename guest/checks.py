@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Checks that a device works as memory: what is written is there, and stays over a rebind."""
+"""Checks that a device works as memory, and that its data survives a rebind."""
 
 import ctypes
 import mmap
@@ -25,9 +25,9 @@ HUGE_PAGES = 16
 MAP_SHARED_VALIDATE, MAP_SYNC = 0x03, 0x80000
 MPOL_BIND, MPOL_MF_STRICT, MPOL_MF_MOVE = 2, 1, 2
 SYS_MBIND = 237
-SLACK = 64  # faults that a program takes beside those it means to
+SLACK = 64  # faults of the program itself, beside those of the chunks
 MAKE = {
-    # Small, so that the size of the device does not count.
+    # Small file systems, so that a large device does not take longer.
     "ext4": ("mkfs.ext4", "-q", "-F", "-b", str(PAGE), "DEVICE", "256m"),
     "xfs": ("mkfs.xfs", "-q", "-f", "-K", "-m", "reflink=0", "-d", "size=400m", "DEVICE"),
 }
@@ -37,7 +37,7 @@ Record = dict[str, Any]
 
 
 def check(name: str, work: Callable[[], str]) -> Record:
-    """Return the record of a check; `work` returns what it saw, and raises if it fails."""
+    """Return the record of a check; `work` returns its finding, and raises if the check fails."""
     try:
         said, outcome = work(), "pass"
     except (OSError, RuntimeError) as error:
@@ -71,7 +71,7 @@ def _files_on(kind: str, device: Device) -> str:
         file.write(halves[0])
         file.write(bytes(FILE))
         file.flush()
-        # Only what maps the device itself can be mapped so.
+        # MAP_SYNC fails unless the file system maps the device itself.
         flags = MAP_SHARED_VALIDATE | MAP_SYNC
         with mmap.mmap(file.fileno(), 2 * FILE, flags=flags) as mapped:
             expect(mapped[:FILE] == halves[0], "what was written is not what is mapped")
@@ -126,7 +126,7 @@ def _write_chunks() -> int:
 
 @contextmanager
 def _mapped() -> Iterator[tuple[mmap.mmap, list[int]]]:
-    """Map the whole device; yields that and the offsets of its chunks, the last one among them."""
+    """Map the whole device; yield the mapping and the offsets of the chunks, up to its end."""
     path = the_one("dax*.*", "/dev")
     size = int(Path("/sys/bus/dax/devices", path.name, "size").read_text())
     with path.open("rb+", buffering=0) as file, mmap.mmap(file.fileno(), size) as whole:
@@ -162,12 +162,12 @@ def _use_as_ram(dax: str) -> str:
 
 
 def address_of(memory: mmap.mmap) -> int:
-    """Return where `memory` is mapped."""
+    """Return the address of `memory`."""
     return ctypes.addressof(ctypes.c_char.from_buffer(memory))
 
 
 def bind_memory(address: int, size: int, node: int) -> None:
-    """Have mapped memory be on `node`."""
+    """Bind mapped memory to `node`."""
     mask = (ctypes.c_ulong * 16)()
     mask[node // 64] = 1 << node % 64
     call = (SYS_MBIND, address, size, MPOL_BIND, mask, 1024, MPOL_MF_STRICT | MPOL_MF_MOVE)
@@ -209,7 +209,7 @@ def selftest(program: Path) -> Iterator[Record]:
 
 
 def tap(output: str) -> Iterator[Record]:
-    """Read the results of a selftest; what a test says comes before its result."""
+    """Read the results of a selftest; the messages of a test come before its result."""
     said = ""
     for line in output.splitlines():
         found = re.match(r"(not )?ok \d+ (\S+)(?: # SKIP ?(.*))?$", line)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Devices of persistent memory in a guest, made into namespaces, bound and unbound."""
+"""Makes namespaces on a guest's persistent memory, and binds and unbinds devices."""
 
 import os
 import subprocess
@@ -10,12 +10,12 @@ from pathlib import Path
 NAMESPACE = "namespace0.0"
 REGION = Path("/sys/bus/nd/devices/region0")
 DRIVERS = {"pfn": "nd_pmem", "dax": "dax_pmem"}
-ALIGN = 2 << 20  # bytes: of a devdax namespace, and of a fault in it
+ALIGN = 2 << 20  # bytes: the alignment of a devdax namespace, and the size of a fault in it
 
 
 def run(*argv: str | Path) -> str:
-    """Run a program and return its output; a failure is told by its last line."""
-    # Those of the administrator are not on every path.
+    """Run a program and return its output; RuntimeError with its last line if it fails."""
+    # Not every PATH has the directories of administrators' programs.
     env = {**os.environ, "PATH": f"{os.environ['PATH']}:/usr/sbin:/sbin"}
     done = subprocess.run(argv, capture_output=True, text=True, check=False, env=env)
     if done.returncode:
@@ -28,16 +28,16 @@ class Device:
     """A device on a bus, to be bound and unbound."""
 
     def __init__(self, name: str, driver: Path) -> None:
-        """Name the device as its bus does, and the directory of its driver."""
+        """Take the device's name on its bus, and the directory of its driver."""
         self.name = name
         self.driver = driver
 
     def unbind(self) -> None:
-        """Take the device from its driver, which takes the memory map down."""
+        """Take the device from its driver, which removes its memmap."""
         (self.driver / "unbind").write_text(self.name)
 
     def bind(self) -> int:
-        """Give the device to its driver and return the nanoseconds that took."""
+        """Give the device to its driver; return the nanoseconds of the bind."""
         start = time.monotonic_ns()
         (self.driver / "bind").write_text(self.name)
         return time.monotonic_ns() - start
@@ -47,14 +47,14 @@ class Namespace(Device):
     """A device on the emulated memory of a guest."""
 
     def __init__(self, kind: str, where: str) -> None:
-        """Make the namespace anew, and not yet bound.
+        """Make the namespace, without binding it.
 
         Args:
             kind: pfn for fsdax, dax for devdax.
-            where: the memory map is to be; pmem for the device, ram for ordinary memory.
+            where: the place of the memmap: pmem for the device, ram for ordinary memory.
         """
         run("ndctl", "destroy-namespace", "-f", NAMESPACE)
-        # ndctl would bind it at once, and the first bind is to be timed like those to come.
+        # ndctl would bind the namespace at once, and the first bind would not be timed.
         name = (REGION / f"{kind}_seed").read_text().strip()
         super().__init__(name, Path("/sys/bus/nd/drivers") / DRIVERS[kind])
         path = REGION / name

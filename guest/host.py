@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Checks of `pagemint host` in a guest: it rebinds what nobody uses, and leaves all as it was."""
+"""Checks `pagemint host` in a guest: it rebinds unused devices only, and restores everything."""
 
 import ctypes
 import json
@@ -26,8 +26,8 @@ Record = dict[str, Any]
 
 
 def checks_of(headers: str) -> Iterator[Record]:
-    """Run `pagemint host` on devices of a guest; `headers` are of its kernel."""
-    run("rmmod", "pagemint_guest")  # it loads its own
+    """Run `pagemint host` on devices of a guest; `headers` are those of the guest's kernel."""
+    run("rmmod", "pagemint_guest")  # `pagemint host` loads it itself
     made = Namespace("pfn", "pmem")
     made.bind()
     disk = the_one("pmem*", "/dev")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The devices of a running machine whose memory map can be brought up anew, and who uses them.
+"""Lists the devices of a running machine that can be rebound, and finds the users of each.
 
-As a program it writes a JSON object a device, and changes nothing.
+As a program it writes a JSON object for each device, and changes nothing.
 """
 
 import argparse
@@ -18,7 +18,7 @@ from pathlib import Path
 
 from devices import Device
 
-PATIENCE = 10  # seconds for udev to be done with a device that was just bound
+PATIENCE = 10  # seconds for udev to finish with a device that was just bound
 ROOT = Path("/")
 
 
@@ -27,10 +27,10 @@ class Found:
     """A device that is bound to its driver.
 
     Attributes:
-        name: as its bus has it: pfn0.0, dax0.0.
+        name: its name on its bus: pfn0.0, dax0.0.
         kind: fsdax or devdax.
         size: bytes.
-        in_use: who uses it, so that it must stay as it is; "" if nobody does.
+        in_use: the use that keeps it from being rebound; "" if there is none.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Found:
 
 
 def found(root: Path) -> list[Found]:
-    """Return the devices; `root` has sys, proc and dev."""
+    """Return the devices; `root` contains sys, proc and dev."""
     devices = []
     for kind, (driver, pattern, nodes) in _KINDS.items():
         for path in sorted((root / driver).glob(pattern)):
@@ -50,7 +50,7 @@ def found(root: Path) -> list[Found]:
 
 
 class Existing(Device):
-    """A device that was there before, and is unbound only while nobody uses it."""
+    """A device of the machine's own, which is unbound only while nobody uses it."""
 
     def __init__(self, name: str) -> None:
         """Find the device; RuntimeError if there is none."""
@@ -68,7 +68,7 @@ class Existing(Device):
         with ExitStack() as claims:
             for node in self.nodes(self.driver / self.name):
                 if node.disk:
-                    # So that nobody mounts it, or a partition of it, from here on.
+                    # From here on nobody can mount the disk or its partitions.
                     claims.enter_context(_claimed(ROOT / "dev" / node.name))
             super().unbind()
 
@@ -83,7 +83,7 @@ class Existing(Device):
             why = _in_use(ROOT, self.nodes(self.driver / self.name))
             if not why:
                 return
-            # What was just bound is looked at by udev for a while.
+            # udev opens a device for a moment after each bind.
             if time.monotonic() > until:
                 raise RuntimeError(f"{self.name} is {why}")
             time.sleep(0.1)
@@ -91,7 +91,7 @@ class Existing(Device):
 
 @dataclass(frozen=True)
 class _Node:
-    """A file in /dev: a character device, or a disk or partition; `path` is its own in sysfs."""
+    """A character device, disk or partition in /dev; `path` is its directory in sysfs."""
 
     name: str
     path: Path
@@ -112,7 +112,7 @@ def _character(device: Path) -> list[_Node]:
 
 _KINDS: dict[str, tuple[str, str, Callable[[Path], list[_Node]]]] = {
     "fsdax": ("sys/bus/nd/drivers/nd_pmem", "pfn*", _disk),
-    # Of pmem, CXL and soft-reserved memory alike; what is system RAM has another driver.
+    # devdax on pmem, CXL or soft-reserved memory. System RAM has the driver kmem instead.
     "devdax": ("sys/bus/dax/drivers/device_dax", "dax*", _character),
 }
 
@@ -133,7 +133,7 @@ def _held(root: Path, node: _Node) -> str:
 
 def _mounted(root: Path, node: _Node) -> str:
     number = (node.path / "dev").read_text().strip()
-    # Other processes can have mounts of their own.
+    # Read all processes: each can have a mount namespace of its own.
     for path in (root / "proc").glob("[0-9]*/mountinfo"):
         for line in _lines(path):
             fields = line.split()
@@ -155,7 +155,7 @@ def _loop(root: Path, node: _Node) -> str:
 
 
 def _opened(root: Path, node: _Node) -> str:
-    """Find a process that has the file open or mapped; root alone sees those of others."""
+    """Find a process that has the file open or mapped; only root sees other users' processes."""
     number = (node.path / "dev").read_text().strip()
     wanted = stat.S_IFBLK if node.block else stat.S_IFCHR
     for process in (root / "proc").glob("[0-9]*"):
@@ -164,7 +164,7 @@ def _opened(root: Path, node: _Node) -> str:
                 try:
                     status = file.stat()
                 except OSError:
-                    continue  # closed in between
+                    continue  # closed meanwhile
                 major, minor = os.major(status.st_rdev), os.minor(status.st_rdev)
                 if stat.S_IFMT(status.st_mode) == wanted and f"{major}:{minor}" == number:
                     name = (_lines(process / "comm") or ["?"])[0]
@@ -174,7 +174,7 @@ def _opened(root: Path, node: _Node) -> str:
 
 
 def _taken(root: Path, node: _Node) -> str:
-    """Ask the kernel whether it has a disk, or a part, for a file system, swap, RAID or so."""
+    """Ask the kernel whether a file system, swap, RAID or the like has claimed a disk."""
     if node.disk:
         try:
             with _claimed(root / "dev" / node.name):
@@ -187,7 +187,7 @@ def _taken(root: Path, node: _Node) -> str:
 
 @contextmanager
 def _claimed(path: Path) -> Iterator[None]:
-    """Have a disk to oneself."""
+    """Open a disk exclusively."""
     claim = os.open(path, os.O_RDONLY | os.O_EXCL)
     try:
         yield
@@ -199,7 +199,7 @@ def _lines(path: Path) -> list[str]:
     try:
         return path.read_text().splitlines()
     except OSError:
-        return []  # gone in between, or another's
+        return []  # gone meanwhile, or not readable for this user
 
 
 def _entries(path: Path) -> list[Path]:

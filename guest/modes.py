@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The modes of a kernel: of one with the series, or of the module for stock kernels."""
+"""The modes of a patched kernel, or of the module for stock kernels."""
 
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,7 @@ from devices import run
 PARAMETER = Path("/sys/module/kernel/parameters/memmap_init")
 SERIES = ("slow", "cached", "published", "streaming")
 FILLER = Path("/sys/module/pagemint/parameters")
-# Filling, switched off, and not loaded, as in the beginning.
+# The module fills, is switched off, and is not loaded. A guest starts without it.
 STOCK = ("module", "module-off", "base")
 COUNTS = ("calls", "pages_filled", "pages_original", "mismatches", "microseconds")
 
@@ -17,11 +17,10 @@ Record = dict[str, Any]
 
 
 class Modes:
-    """What memory maps can be brought up by.
+    """The ways in which a kernel can write a memmap.
 
     Attributes:
-        names: the modes; a kernel without the series has none to choose. The last one is the
-            default on x86-64.
+        names: the modes, the default on x86-64 last; only base if there is nothing to choose.
     """
 
     def __init__(self, filler: str) -> None:
@@ -30,7 +29,7 @@ class Modes:
         self.names = STOCK if filler else SERIES if PARAMETER.exists() else ("base",)
 
     def choose(self, mode: str) -> None:
-        """Choose the mode of the binds to come."""
+        """Choose the mode of the next binds."""
         if self.filler:
             self._load(mode != "base")
             if mode != "base":
@@ -39,7 +38,7 @@ class Modes:
             PARAMETER.write_text(mode)
 
     def _load(self, wanted: bool) -> None:
-        """Load the module for stock kernels, or unload it, unless that is so already."""
+        """Load or unload the module for stock kernels, if need be."""
         if FILLER.exists() and not wanted:
             run("rmmod", "pagemint")
         elif wanted and not FILLER.exists():
@@ -47,10 +46,10 @@ class Modes:
 
 
 def counts() -> dict[str, int]:
-    """Return what the module for stock kernels counted since it was loaded; nothing without it."""
+    """Return the counts of the module for stock kernels since its load; empty without it."""
     return {name: int((FILLER / name).read_text()) for name in COUNTS if FILLER.exists()}
 
 
 def counted(before: dict[str, int]) -> Record:
-    """Return what the module for stock kernels counted since counts() was `before`."""
+    """Return the counts of the module for stock kernels since counts() returned `before`."""
     return {name: count - before[name] for name, count in counts().items()}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Moves of 2 MiB folios: by move_pages(2), between nodes, and by the kernel's own copies."""
+"""Moves 2 MiB folios between nodes with move_pages(2), and copies them with kernel functions."""
 
 import ctypes
 import mmap
@@ -18,7 +18,7 @@ from devices import run, the_one
 FOLIO = 2 << 20
 MOST = 1_000_000_000  # bytes to move at a time, and no more than a quarter of the device
 SAMPLE = 16  # folios that the module copies at a time
-STEP = 4104  # bytes between what two folios hold: all of a folio differs from any other
+STEP = 4104  # bytes between the data of two folios in the source, so that all folios differ
 SYS_MOVE_PAGES = 279
 MPOL_MF_MOVE = 2
 NODES = Path("/sys/devices/system/node")
@@ -36,7 +36,7 @@ class Folios:
     """Anonymous memory of whole 2 MiB folios."""
 
     def __init__(self, address: int, count: int, node: int) -> None:
-        """Take `count` folios from `node`; `address` is where, aligned."""
+        """Take `count` folios from `node`, at `address`, which is aligned."""
         self.addresses = [address + number * FOLIO for number in range(count)]
         self.node = node
         self._data = pattern(4, 2 * FOLIO)
@@ -47,13 +47,13 @@ class Folios:
         self._check_place("were allocated")
 
     def write(self) -> None:
-        """Write what the folios have not held yet: what is left of an earlier move is seen."""
+        """Write new data, so that data left behind by an earlier move does not pass the check."""
         self._written += len(self.addresses)
         for address, source in self._sources():
             ctypes.memmove(address, source, FOLIO)
 
     def move(self, node: int) -> int:
-        """Write all, move them to `node`, check them, and return the nanoseconds of the move."""
+        """Write the folios, move them to `node`, check them; return the nanoseconds of the move."""
         self.write()
         count = len(self.addresses)
         before = set(self._frames())
@@ -78,7 +78,7 @@ class Folios:
             yield address, start + number * STEP % FOLIO
 
     def _move_pages(self, nodes: "ctypes.Array[ctypes.c_int] | None") -> tuple[int, list[int]]:
-        """Call move_pages(2); without `nodes` it tells where they are."""
+        """Call move_pages(2); without `nodes` it returns the nodes of the folios."""
         count = len(self.addresses)
         pages = (ctypes.c_void_p * count)(*self.addresses)
         status = (ctypes.c_int * count)(*[-1] * count)
@@ -89,7 +89,7 @@ class Folios:
         return left, list(status)
 
     def _check_place(self, done: str) -> None:
-        """Check that all folios are whole, which a page table entry of 2 MiB shows, and where."""
+        """Check that all folios are on their node, and whole: mapped by one entry of 2 MiB."""
         _, status = self._move_pages(None)
         elsewhere = sum(node != self.node for node in status)
         total = len(status)
@@ -105,7 +105,7 @@ class Folios:
 
 
 def _huge_bytes(start: int, end: int) -> int:
-    """Return how many bytes from `start` to `end` are mapped 2 MiB at a time."""
+    """Return the bytes from `start` to `end` that are mapped by entries of 2 MiB."""
     inside, total = False, 0
     for line in Path("/proc/self/smaps").read_text().splitlines():
         found = re.match(r"([0-9a-f]+)-([0-9a-f]+) ", line)
@@ -124,7 +124,7 @@ def _folios(size: int, node: int) -> Iterator[Folios]:
 
 
 def _nodes(which: str) -> list[int]:
-    """Return the nodes that `which` of sysfs lists."""
+    """Return the nodes in the list `which` of sysfs."""
     nodes: list[int] = []
     for part in (NODES / which).read_text().strip().split(","):
         first, _, last = part.partition("-")
@@ -133,9 +133,9 @@ def _nodes(which: str) -> list[int]:
 
 
 def migrate(count: int) -> Iterator[Record]:
-    """Move folios `count` times in each direction: between nodes, and to one without CPUs.
+    """Move folios `count` times in each direction, between nodes and to a node without CPUs.
 
-    A bound devdax device becomes the memory of that one, as CXL memory does.
+    A bound devdax device becomes the memory of the node without CPUs, as CXL memory does.
     """
     dax = the_one("dax*.*", "/dev").name
     run("daxctl", "reconfigure-device", "--mode=system-ram", dax)
@@ -144,9 +144,9 @@ def migrate(count: int) -> Iterator[Record]:
     size = min(MOST, int((sysfs / "size").read_text()) // 4) // FOLIO * FOLIO
     near = _nodes("has_cpu")
     if len(near) < 2 or far in near or far not in _nodes("has_memory"):
-        raise RuntimeError(f"of nodes with CPUs there are {near}, and the device is node {far}")
+        raise RuntimeError(f"the nodes with CPUs are {near}, and the device is node {far}")
     cpus = os.sched_getaffinity(0)
-    # Who copies stays near the first node.
+    # Stay on the first node, so that all moves are made by its CPU.
     os.sched_setaffinity(0, {min(cpus)})
     for name, to, ways in (
         ("moves between nodes", near[1], ("migrate", "migrate")),
@@ -162,10 +162,10 @@ def migrate(count: int) -> Iterator[Record]:
 
 
 def _move(where: tuple[int, int], size: int, count: int, taken: list[int]) -> str:
-    """Move folios there and back, `count` times; adds the nanoseconds of each move to `taken`."""
+    """Move folios there and back `count` times; add the nanoseconds of each move to `taken`."""
     home, away = where
     with _folios(size, home) as folios:
-        # The first moves are to memory that nobody has touched.
+        # The first moves write untouched memory, and do not count.
         for number in range(count + 1):
             for node in (away, home):
                 ns = folios.move(node)
@@ -175,7 +175,7 @@ def _move(where: tuple[int, int], size: int, count: int, taken: list[int]) -> st
 
 
 def copies(count: int, module: str) -> Iterator[Record]:
-    """Have the module copy folios `count` times by each of FUNCTIONS."""
+    """Make the module copy folios `count` times with each of FUNCTIONS."""
     _insert(module)
     for _ in range(count):
         for function in FUNCTIONS:
@@ -185,7 +185,7 @@ def copies(count: int, module: str) -> Iterator[Record]:
 
 
 def machine_check(module: str) -> Iterator[Record]:
-    """Have the module copy a folio until a machine check comes, from outside."""
+    """Make the module copy a folio until a machine check is injected from outside."""
     _insert(module)
     file = PROBE / "machine_check"
     copying = threading.Thread(target=file.write_text, args=(str(WAIT),))
@@ -195,7 +195,7 @@ def machine_check(module: str) -> Iterator[Record]:
     yield {"running": "copying", "pfn": int(file.read_text().split()[0])}
     copying.join()
     _, result, queued, first, exact = map(int, file.read_text().split())
-    # The page is looked at later, by a worker.
+    # A worker handles the page later.
     handled, end = False, time.monotonic() + QUEUED
     while not handled and time.monotonic() < end:
         handled = f"Memory failure: {first:#x}: " in run("dmesg")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Ordinary memory: added and removed again and again, and what boot made of it."""
+"""Hot-adds and removes memory again and again, and records the memory that boot left."""
 
 import mmap
 import re
@@ -14,14 +14,14 @@ from checks import ANONYMOUS, address_of, bind_memory, check, expect, pattern
 from devices import run, the_one
 from modes import Modes
 
-# Takes memory, writes to all of it and gives it back, for as long as it is let.
+# Takes memory, writes to all of it and gives it back, until it is ended.
 LOAD = "while True: bytearray(b'x') * (96 << 20)"
 
 Record = dict[str, Any]
 
 
 def hotplug(count: int, modes: Modes) -> Iterator[Record]:
-    """Make a bound devdax device ordinary memory and back, in each mode in turn, under a load."""
+    """Make a bound devdax device ordinary memory and back, in all modes in turn, under a load."""
     yield {"running": "hot-add and hot-remove"}
     yield check("hot-add and hot-remove", lambda: _cycles(count, modes))
 
@@ -55,7 +55,7 @@ def _load() -> Iterator[None]:
 
 
 def _use(node: int, seed: int) -> None:
-    """Have a process hold data on a node."""
+    """Hold data in memory of a node."""
     data = pattern(seed, ANONYMOUS)
     with mmap.mmap(-1, ANONYMOUS, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:
         bind_memory(address_of(memory), ANONYMOUS, node)
@@ -64,7 +64,7 @@ def _use(node: int, seed: int) -> None:
 
 
 def boot() -> Iterator[Record]:
-    """Return what boot made of the memory: all sizes that no later allocation changes."""
+    """Return the sizes of the memory after boot, as far as no later allocation changes them."""
     found = re.search(r"^MemTotal: +(\d+) kB$", Path("/proc/meminfo").read_text(), re.MULTILINE)
     said = re.findall(r"node \d+ deferred pages initialised", run("dmesg"))
     yield {
@@ -78,7 +78,7 @@ def sizes(node: int | None = None) -> list[str]:
     """Return a line for each zone with memory: its pages, and its pageblocks of all types.
 
     Args:
-        node: which node's; all by default.
+        node: the node; all nodes by default.
     """
     lines = []
     blocks = _blocks()
@@ -92,7 +92,7 @@ def sizes(node: int | None = None) -> list[str]:
 
 
 def _blocks() -> dict[tuple[str, str], int]:
-    """Return the pageblocks of each node and zone, whatever is in them."""
+    """Return the number of pageblocks in each node and zone, of all types together."""
     text = Path("/proc/pagetypeinfo").read_text()
     _, _, table = text.partition("Number of blocks type")
     found = re.findall(r"^Node (\d+), zone +(\S+) +([\d ]+)$", table, re.MULTILINE)

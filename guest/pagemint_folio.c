@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Copies of 2 MiB folios in the kernel, in a guest or on a bare machine:
+ * Copies 2 MiB folios in the kernel, in a guest or on a bare machine. Files in
+ * debugfs, under pagemint_folio:
  *
- *   copy           write "FUNCTION NR": folio_copy() or folio_mc_copy() of NR
- *                  folios that are out of the cache, and a look at each;
+ *   copy           write "FUNCTION NR": evict NR folios from the cache, copy
+ *                  them with folio_copy() or folio_mc_copy(), compare them;
  *                  read: nanoseconds of the copies, and bytes
- *   machine_check  write "SECONDS": folio_mc_copy() of one folio, again and
- *                  again until it fails or the time is over;
- *                  read: PFN of the source once there is one, the last result,
- *                  how many PFNs memory_failure_queue() was told, the first of
- *                  them, and whether it had all before that page copied, and
- *                  nothing behind it
+ *   machine_check  write "SECONDS": call folio_mc_copy() on one folio, again
+ *                  and again, until it fails or the time is over;
+ *                  read: PFN of the source, or 0 before there is one; the last
+ *                  result; number of calls of memory_failure_queue(), and the
+ *                  PFN of the first; whether the copy holds all pages before
+ *                  that PFN and nothing behind it
  *
- * in debugfs, under pagemint_folio. Works on kernels with and without the series.
+ * Works on kernels with and without the series.
  */
 #include <linux/debugfs.h>
 #include <linux/jiffies.h>
@@ -34,7 +35,7 @@
 
 static DEFINE_MUTEX(lock);
 
-/* Fills a folio with what no other one has. */
+/* Fills a folio with data that differs from every other folio's. */
 static void fill(struct folio *folio)
 {
 	static u64 state = 0x9e3779b97f4a7c15;
@@ -62,7 +63,7 @@ static struct {
 	u64 ns, bytes;
 } copied;
 
-/* @folios: @nr sources and then @nr destinations */
+/* @folios: @nr sources, then @nr destinations */
 static int time_copies(struct folio **folios, unsigned int nr, bool mc)
 {
 	unsigned int i;
@@ -153,7 +154,7 @@ static const struct file_operations copy_fops = {
 	.release = single_release,
 };
 
-/* Read while it is written. */
+/* machine_check_show() reads this while a check is running. */
 static struct {
 	unsigned long pfn;
 	int result;
@@ -206,7 +207,7 @@ static int await_machine_check(unsigned int seconds)
 	found.exact = found.queued &&
 		      copied_up_to(folios[1], folios[0], found.first_pfn - found.pfn);
 	unregister_kprobe(&probe);
-	/* A page that is marked as poisoned must not be given to anybody. */
+	/* A page marked as poisoned must not go back to the allocator. */
 	if (found.result)
 		return 0;
 out_put:

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What a guest, or a bare machine, needs to see a memory map brought up:
+ * Times and hashes memmaps, in a guest or on a bare machine. Files in debugfs,
+ * under pagemint:
  *
  *   last     the last memmap_init_zone_device(): nanoseconds, first PFN, pages
  *   hash     a hash over the struct pages and pageblock bits that it left
- *   private  write "BYTES": memremap_pages() of that much device-private memory,
- *            or device-coherent where a kernel has no private memory;
- *            read: nanoseconds of it, of the memory map in it, and its hash
+ *   private  write "BYTES": call memremap_pages() for that much device-private
+ *            memory, or device-coherent memory if the kernel lacks private;
+ *            read: nanoseconds of that call, nanoseconds of the memmap in it,
+ *            and the hash
  *
- * in debugfs, under pagemint. Works on kernels with and without the series.
+ * Works on kernels with and without the series.
  */
 #include <linux/debugfs.h>
 #include <linux/ioport.h>
@@ -24,7 +26,7 @@
 #include <linux/uaccess.h>
 #include <linux/version.h>
 
-/* The range that was initialised last; written by the probe alone. */
+/* The range that was initialised last; only the probe writes it. */
 static struct {
 	u64 ns;
 	unsigned long start_pfn;
@@ -58,7 +60,7 @@ static int call_leave(struct kretprobe_instance *ri, struct pt_regs *regs)
 	last.ns = ktime_to_ns(ktime_sub(ktime_get(), call->start));
 	last.pgmap = call->pgmap;
 	last.start_pfn = call->start_pfn;
-	/* What the altmap takes was not initialised. */
+	/* The pages of the altmap were not initialised. */
 	if (altmap)
 		last.start_pfn = altmap->base_pfn + altmap->reserve + altmap->free;
 	last.nr_pages = call->start_pfn + call->nr_pages - last.start_pfn;
@@ -91,8 +93,8 @@ static u64 hash_pageblock(u64 hash, unsigned long pfn)
 }
 
 /*
- * Addresses legitimately differ from boot to boot: the dev_pagemap counts as
- * one number, and a pointer into the memory map as the distance to it.
+ * Addresses legitimately differ from boot to boot. So the hash takes a fixed
+ * number for the dev_pagemap, and the distance for a pointer into the memmap.
  */
 static u64 hash_last(void)
 {
@@ -182,7 +184,7 @@ static int bring_up_private(u64 size)
 		err = PTR_ERR(res);
 		goto out_free;
 	}
-	/* Debian's kernels up to 6.12 have no private memory; coherent memory is alike. */
+	/* Debian's kernels up to 6.12 lack private memory; coherent memory does as well. */
 	pgmap->type = IS_ENABLED(CONFIG_DEVICE_PRIVATE) ?
 		      MEMORY_DEVICE_PRIVATE : MEMORY_DEVICE_COHERENT;
 	pgmap->ops = &private_ops;
@@ -268,5 +270,5 @@ static void __exit pagemint_guest_exit(void)
 }
 module_exit(pagemint_guest_exit);
 
-MODULE_DESCRIPTION("Times and hashes the memory map of device memory");
+MODULE_DESCRIPTION("Times and hashes the memmap of device memory");
 MODULE_LICENSE("GPL");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A livepatch of memmap_init_zone_device(), to be in the way of the module for
- * stock kernels. Nothing may be bound while it is on: its function does nothing.
+ * A livepatch of memmap_init_zone_device(), which keeps the module for stock
+ * kernels from loading. Bind nothing while it is on: its function does nothing.
  */
 #include <linux/livepatch.h>
 #include <linux/memremap.h>
@@ -34,12 +34,12 @@ static int __init pagemint_livepatch_init(void)
 }
 module_init(pagemint_livepatch_init);
 
-/* It has been disabled, or it would not be unloaded. */
+/* The kernel unloads a livepatch only after it has been disabled. */
 static void __exit pagemint_livepatch_exit(void)
 {
 }
 module_exit(pagemint_livepatch_exit);
 
-MODULE_DESCRIPTION("A livepatch in the way of pagemint");
+MODULE_DESCRIPTION("A livepatch that keeps pagemint from loading");
 MODULE_INFO(livepatch, "Y");
 MODULE_LICENSE("GPL");

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Runs inside a guest, or on a bare machine: binds devices and moves folios, and says what it saw.
+"""Binds devices and moves folios, inside a guest or on a bare machine, and writes records of that.
 
-Needs root, ndctl, daxctl and mkfs. Writes a JSON object a line.
+Needs root, ndctl, daxctl and mkfs. Each record is a line with a JSON object.
 """
 
 import argparse
@@ -31,7 +31,7 @@ Record = dict[str, Any]
 
 
 def prepare(module: str, *, drivers: bool) -> None:
-    """Mount what the scenarios read, load the module `module`, and drivers if they are wanted."""
+    """Mount the file systems that scenarios read; load `module`, and with `drivers` the drivers."""
     for kind, where in (("debugfs", PROBE.parent), ("tracefs", TRACE)):
         if where.is_dir() and not where.is_mount():
             run("mount", "-t", kind, "none", str(where))
@@ -42,26 +42,26 @@ def prepare(module: str, *, drivers: bool) -> None:
 
 
 def unload(modes: Modes) -> None:
-    """Unload what was loaded."""
+    """Unload the modules that prepare() and `modes` loaded."""
     modes.choose("base")
     if Path("/sys/module/pagemint_guest").exists():
         run("rmmod", "pagemint_guest")
 
 
 def last_init() -> tuple[int, int]:
-    """Return nanoseconds and pages of the last memory map that was brought up."""
+    """Return nanoseconds and pages of the last memmap that was initialised."""
     nanoseconds, _, pages = last_range()
     return nanoseconds, pages
 
 
 def last_range() -> tuple[int, int, int]:
-    """Return nanoseconds, first PFN and pages of the last memory map that was brought up."""
+    """Return nanoseconds, first PFN and pages of the last memmap that was initialised."""
     nanoseconds, start, pages = (int(word) for word in (PROBE / "last").read_text().split())
     return nanoseconds, start, pages
 
 
 def rebinds(device: Device, modes: Modes, count: int) -> Iterator[Record]:
-    """Unbind and bind `count` times in each mode, the modes in an order that is shuffled."""
+    """Unbind and bind `count` times in each mode, with the modes in a shuffled order."""
     order, shuffled = random.Random(73), list(modes.names)
     for number in range(count):
         order.shuffle(shuffled)
@@ -87,18 +87,18 @@ def first_bind(device: Device, modes: Modes) -> Record:
 
 
 def binds(device: Device, modes: Modes, count: int) -> Iterator[Record]:
-    """Bind a device for the first time, and again and again."""
+    """Bind a device for the first time, then rebind it `count` times in each mode."""
     yield first_bind(device, modes)
     yield from rebinds(device, modes, count)
 
 
 def fsdax(modes: Modes, count: int, where: str) -> Iterator[Record]:
-    """Order 0, the memory map on the device, or in ordinary memory."""
+    """Order 0, with the memmap on the device, or in ordinary memory."""
     yield from binds(Namespace("pfn", where), modes, count)
 
 
 def devdax(modes: Modes, count: int, where: str) -> Iterator[Record]:
-    """2 MiB compounds, the memory map on the device, or in ordinary memory and deduplicated."""
+    """2 MiB compounds, with the memmap on the device, or in ordinary memory and deduplicated."""
     yield from binds(Namespace("dax", where), modes, count)
 
 
@@ -112,7 +112,7 @@ def use(
 
 
 def existing(modes: Modes, count: int, name: str) -> Iterator[Record]:
-    """Bind a device of this machine's again and again; in the end it is bound as it was."""
+    """Rebind a device of this machine; it is bound again at the end."""
     device = Existing(name)
     try:
         yield from rebinds(device, modes, count)
@@ -122,7 +122,7 @@ def existing(modes: Modes, count: int, name: str) -> Iterator[Record]:
 
 def private(modes: Modes, count: int, size: int) -> Iterator[Record]:
     """Device-private memory, in one call each time."""
-    # Its pages belong to the node of the CPU that brings them up, and the node is in the hash.
+    # The pages belong to the node of the CPU that initialises them, and the hash has the node.
     cpus = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(cpus)})
     for _ in range(count):
@@ -138,14 +138,14 @@ def private(modes: Modes, count: int, size: int) -> Iterator[Record]:
 
 
 def trace_gate(modes: Modes) -> Iterator[Record]:
-    """Count the page_ref_set events of a rebind: the tracepoint leads to the slow path."""
+    """Count the page_ref_set events of a rebind: with the tracepoint on, the slow path runs."""
     event = TRACE / "events/page_ref/page_ref_set/enable"
     if not event.exists():
         raise RuntimeError("this kernel has no page_ref events: it needs CONFIG_DEBUG_PAGE_REF")
     device = Namespace("pfn", "pmem")
     device.bind()
     _, start, pages = last_range()
-    # Those of the device alone.
+    # Count only events of the device's pages.
     filtered = f"pfn >= {start} && pfn < {start + pages}"
     event.with_name("filter").write_text(filtered)
     for mode in modes.names:
@@ -163,7 +163,7 @@ def trace_gate(modes: Modes) -> Iterator[Record]:
 
 
 def helpers_of(device: Device) -> int:
-    """Bind a device; return how many threads of padata have begun to work on its memmap."""
+    """Bind a device; return how many threads of padata worked on its memmap."""
     (TRACE / "set_ftrace_filter").write_text("padata_mt_helper")
     (TRACE / "trace").write_text("")
     (TRACE / "current_tracer").write_text("function")
@@ -174,7 +174,7 @@ def helpers_of(device: Device) -> int:
 
 
 def threads(modes: Modes, count: int) -> Iterator[Record]:
-    """Bind `count` times with the memmap shared among threads, after once with mainline's loop."""
+    """Bind once with mainline's loop, then `count` times with the memmap shared among threads."""
     for kind, where in (("pfn", "ram"), ("dax", "pmem")):
         device = Namespace(kind, where)
         for number in range(count + 1):
@@ -186,7 +186,7 @@ def threads(modes: Modes, count: int) -> Iterator[Record]:
 
 
 def leaks(modes: Modes, count: int) -> Iterator[Record]:
-    """Return the memory that is in use before and after `count` binds, in bytes, and kmemleak's."""
+    """Return the bytes of memory in use before and after `count` binds, and kmemleak's report."""
     device = Namespace("pfn", "ram")
     device.bind()
     for number in range(count + 20):
@@ -200,14 +200,14 @@ def leaks(modes: Modes, count: int) -> Iterator[Record]:
         device.bind()
     kmemleak = Path("/sys/kernel/debug/kmemleak")
     if kmemleak.exists():
-        # What is new is looked at twice before it is reported.
+        # kmemleak reports a new object only after the second scan.
         for _ in range(2):
             kmemleak.write_text("scan")
         yield {"mode": modes.names[-1], "kmemleak": kmemleak.read_text()}
 
 
 def scenario(name: str, args: argparse.Namespace) -> Iterator[Record]:
-    """Return what a scenario yields."""
+    """Return the records of a scenario."""
     count = args.rebinds
     modes = Modes(args.stock_module)
     table: dict[str, Callable[[], Iterator[Record]]] = {
@@ -248,14 +248,14 @@ def main() -> int:
     parser.add_argument("--module", required=True, help="pagemint_guest.ko")
     parser.add_argument("--folio-module", required=True, help="pagemint_folio.ko")
     parser.add_argument("--hmm-module", required=True, help="test_hmm.ko")
-    parser.add_argument("--selftests", type=Path, default=Path(), help="where their programs are")
+    parser.add_argument("--selftests", type=Path, default=Path(), help="directory of test programs")
     parser.add_argument("--stock-module", default="", help="pagemint.ko, on a stock kernel")
-    parser.add_argument("--headers", default="", help="of the running kernel")
-    parser.add_argument("--device", default="", help="of this machine's, for existing")
-    parser.add_argument("--host", action="store_true", help="load no drivers, and unload all")
+    parser.add_argument("--headers", default="", help="headers of the running kernel")
+    parser.add_argument("--device", default="", help="device of this machine, for `existing`")
+    parser.add_argument("--host", action="store_true", help="load no drivers; unload all modules")
     parser.add_argument("--output", type=Path, required=True)
     args = parser.parse_args()
-    # What was begun is undone, as after a failure.
+    # SIGTERM raises, so that everything is undone as after a failure.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     with args.output.open("w", buffering=1) as output:
         name = "start"
@@ -263,7 +263,7 @@ def main() -> int:
             try:
                 prepare(args.module, drivers=bool(args.stock_module) and not args.host)
                 for name in args.scenario.split(","):
-                    # Who finds no end of this file sees what was under way.
+                    # If the guest dies, the last record names the scenario that was running.
                     output.write(json.dumps({"scenario": name, "running": "binds"}) + "\n")
                     for record in scenario(name, args):
                         output.write(json.dumps({"scenario": name, **record}) + "\n")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Checks of the module for stock kernels, built with FAULT=1: it fails as it should and unloads."""
+"""Checks that the module for stock kernels, built with FAULT=1, fails and unloads as it should."""
 
 import re
 import threading
@@ -17,7 +17,7 @@ PROBE = Path("/sys/kernel/debug/pagemint")
 TRACE = Path("/sys/kernel/tracing")
 LIVEPATCH = Path("/sys/kernel/livepatch/pagemint_livepatch")
 FUNCTION = "memmap_init_zone_device"
-PATIENCE = 60  # seconds for a livepatch to come or go
+PATIENCE = 60  # seconds for a livepatch to be on or off
 REFUSALS = {
     "function": "has no memmap_init_zone_device",
     "entry": "which ftrace cannot hook",
@@ -25,19 +25,19 @@ REFUSALS = {
     "hook": "ftrace does not hook",
     "registered": "",
 }
-"""What the parameter fault can be when the module is loaded, and what the log says then."""
+"""The values of the parameter `fault` that stop the load, and the text in the log for each."""
 
 Record = dict[str, Any]
 
 
 def faults(module: str, bench: str, cycles: int) -> Iterator[Record]:
-    """Have the module fail, and load and unload it `cycles` times while a device is bound.
+    """Make the module fail, and load and unload it `cycles` times while a device is bound.
 
     Args:
-        module: pagemint.ko, built so that it can be made to fail.
-        bench: pagemint_guest.ko, which is loaded, and has a kretprobe on the function;
-            pagemint_livepatch.ko is beside it.
-        cycles: loads and unloads.
+        module: pagemint.ko, built with FAULT=1.
+        bench: pagemint_guest.ko, which is loaded and has a kretprobe on the function.
+            pagemint_livepatch.ko is in the same directory.
+        cycles: number of loads and unloads.
     """
     device = Namespace("pfn", "pmem")
     device.bind()
@@ -87,7 +87,7 @@ def _refuses(module: str, fault: str, says: str, same: Callable[[], None]) -> st
 
 
 def _fails_to_load(module: str | Path, says: str, *parameters: str) -> str:
-    """Load a module that fails; the log has to have `says`. Return why insmod says it failed."""
+    """Load a module that fails, with `says` in the log; return the error of insmod."""
     run("dmesg", "-C")
     try:
         run("insmod", module, *parameters)
@@ -99,7 +99,7 @@ def _fails_to_load(module: str | Path, says: str, *parameters: str) -> str:
 
 
 def _livepatch_first(module: str, patch: Path, same: Callable[[], None]) -> str:
-    # Nothing is bound meanwhile: the patch has the function do nothing.
+    # Bind nothing meanwhile: under the livepatch the function does nothing.
     run("insmod", patch)
     try:
         _wait(lambda: (LIVEPATCH / "transition").read_text() == "0\n", "the livepatch is not on")
@@ -130,7 +130,7 @@ def _wait(what: Callable[[], bool], else_: str) -> None:
 
 
 def _fills_and_goes(same: Callable[[], None]) -> str:
-    """Bind with the module, which has to fill, and unload it."""
+    """Bind with the module, check that it filled pages, and unload it."""
     before = _counts()["pages_filled"]
     same()
     filled = _counts()["pages_filled"] - before
@@ -142,7 +142,7 @@ def _fills_and_goes(same: Callable[[], None]) -> str:
 
 
 def _traced_before(module: str, same: Callable[[], None]) -> str:
-    """Have function_graph and the kretprobe on the function when the module comes and goes."""
+    """Load and unload the module while function_graph and the kretprobe are on the function."""
     with _graphed():
         run("insmod", module)
         said = _fills_and_goes(same)
@@ -150,11 +150,11 @@ def _traced_before(module: str, same: Callable[[], None]) -> str:
 
 
 def _traced_after(module: str, bench: str, same: Callable[[], None]) -> str:
-    """Have function_graph and the kretprobe come when the module is there, and go before it."""
+    """Trace the function with function_graph and the kretprobe only while the module is loaded."""
     run("rmmod", "pagemint_guest")
     run("insmod", module)
     run("insmod", bench)
-    # Of what was bound before the probe came it knows nothing.
+    # Bind again: the probe knows nothing of binds before its load.
     with _graphed():
         same()
         seen = _seen()
@@ -173,7 +173,7 @@ def _graphed() -> Iterator[None]:
 
 
 def _seen() -> int:
-    """Return how many calls function_graph saw begin or, without calls in it, pass."""
+    """Return how many calls function_graph traced, with or without nested calls."""
     seen = len(re.findall(rf"{FUNCTION}\(\)", (TRACE / "trace").read_text()))
     expect(seen > 0, "function_graph saw no call")
     return seen

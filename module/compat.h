@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What the kernels from 6.1 to 7.2 call by different names. */
+/* One name for functions whose names differ between the kernels from 6.1 to 7.2. */
 #ifndef _PAGEMINT_COMPAT_H
 #define _PAGEMINT_COMPAT_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Faults for tests, in a module built with FAULT=1: the parameter fault names
- * what is to fail.
+ * Faults for tests, in a module built with FAULT=1. The parameter fault names
+ * the step that fails.
  */
 #ifndef _PAGEMINT_FAULT_H
 #define _PAGEMINT_FAULT_H
@@ -13,7 +13,7 @@
 
 static char fault[16];
 module_param_string(fault, fault, sizeof(fault), 0644);
-MODULE_PARM_DESC(fault, "what is to fail: function, entry, filter, hook, registered, mismatch, slow");
+MODULE_PARM_DESC(fault, "step that fails: function, entry, filter, hook, registered, mismatch, slow");
 
 static inline bool fault_at(const char *where)
 {

@@ -6,7 +6,7 @@
  * kernel's own code initialises the first two pages of each pageblock, and sets
  * its migratetype. If both pages are identical, to each other and to those of
  * the pageblocks before, the rest of the pageblock is filled with copies of
- * them. So nothing about the layout of struct page is known here. If they
+ * them. So the module need not know the layout of struct page. If the pages
  * differ, the kernel's own code initialises everything again.
  *
  * See docs/stock.md.
@@ -53,7 +53,7 @@ DEFINE_STATIC_CALL_NULL(original, memmap_init_zone_device);
 
 static bool enabled = true;
 module_param(enabled, bool, 0644);
-MODULE_PARM_DESC(enabled, "fill; or else leave all calls to the kernel's own code");
+MODULE_PARM_DESC(enabled, "Y: fill; N: leave all calls to the kernel's own code");
 
 static struct {
 	atomic64_t calls;
@@ -93,13 +93,14 @@ MODULE_PARM_DESC(microseconds, "statistics: time in all calls");
 static atomic_t under_way;
 
 /*
- * Have the kernel's own code initialise pages. It starts behind the altmap
- * wherever it is told to start, so the altmap is hidden from it.
+ * Let the kernel's own code initialise pages. It always starts behind the
+ * altmap, whichever PFN it is given, so hide the altmap from it.
  *
- * memory_failure() may read the flags meanwhile, since the pgmap can be found.
- * It then takes a page of the altmap for one of the device, marks it poisoned,
- * and finds no process to kill: nobody can have mapped the device yet. That
- * page holds struct pages, so consuming the poison is fatal in any case.
+ * memory_failure() can already find the pgmap, and may read its flags while the
+ * altmap is hidden. It then takes a page of the altmap for one of the device,
+ * marks it poisoned, and finds no process to kill: nobody can have mapped the
+ * device yet. That page holds struct pages, so consuming the poison is fatal in
+ * any case.
  */
 static void init_own(struct zone *zone, unsigned long pfn,
 		     unsigned long nr_pages, struct dev_pagemap *pgmap)
@@ -112,13 +113,13 @@ static void init_own(struct zone *zone, unsigned long pfn,
 }
 
 /*
- * Initialise order-0 pages. Streaming stores are ordered by a fence of the CPU
- * that made them: there is one at the end of each section, before
- * cond_resched(), and one before return. If the task is preempted in between,
- * the context switch orders them: it takes the runqueue lock, and on x86 a
- * locked instruction orders streaming stores.
+ * Initialise order-0 pages. Non-temporal stores need a fence on the CPU that
+ * made them: there is one at the end of each section, before cond_resched(),
+ * and one before return. If the task is preempted in between, the context
+ * switch orders the stores: it takes the runqueue lock, and on x86 a locked
+ * instruction orders non-temporal stores.
  *
- * Return: pages filled, or -1 if pages differ that should be alike.
+ * Return: number of pages filled, or -1 if pages differ that should be alike.
  */
 static long fill_range(struct zone *zone, unsigned long start_pfn,
 		       unsigned long end_pfn, struct dev_pagemap *pgmap)
@@ -156,17 +157,17 @@ static long fill_range(struct zone *zone, unsigned long start_pfn,
 	return filled;
 }
 
-/* Whether this module can do a call. */
+/* Whether this module can handle a call. */
 static bool can_fill(struct zone *zone, const struct dev_pagemap *pgmap)
 {
-	/* A filled page raises no event, and a trace must have every page. */
+	/* Filled pages raise no events, and a trace must have every page. */
 	if (page_ref_tracepoint_active(page_ref_set))
 		return false;
 	return READ_ONCE(enabled) && zone_idx(zone) == ZONE_DEVICE &&
 	       pgmap && !pgmap->vmemmap_shift;
 }
 
-/* Return: whether all pages are initialised; else none counts as initialised. */
+/* Return: true if all pages are initialised; if false, all must be initialised again. */
 static bool try_fill(struct zone *zone, unsigned long start_pfn,
 		     unsigned long nr_pages, struct dev_pagemap *pgmap)
 {
@@ -223,8 +224,8 @@ static struct ftrace_ops hook_ops = {
 };
 
 /*
- * Find the fentry of the function: a disabled kprobe changes nothing, and
- * knows whether it stands where ftrace does.
+ * Find the fentry of the function with a disabled kprobe, which changes nothing
+ * and knows whether its address is an ftrace site.
  *
  * Return: its address, or an error.
  */
@@ -248,7 +249,7 @@ static void __init *find_entry(void)
 	traced = kprobe_ftrace(&probe);
 	unregister_kprobe(&probe);
 
-	/* Somebody who traces the function has made the nop a call. */
+	/* If the function is traced, its nop is a call now. */
 	if (!traced || fault_at("entry") ||
 	    (memcmp(entry, nop, sizeof(nop)) && *entry != CALL_INSN_OPCODE)) {
 		pr_err(FUNCTION "() begins with %5ph, which ftrace cannot hook\n",
@@ -282,7 +283,7 @@ static int __init add_hook(void *entry)
 
 static void remove_hook(void)
 {
-	/* It only fails where ftrace has given up, and calls nobody. */
+	/* Fails only if ftrace has disabled itself, and then nothing is called. */
 	WARN_ON(unregister_ftrace_function(&hook_ops));
 	/* Every task past the hook is now in replacement() and counted in under_way. */
 	synchronize_rcu_tasks();
@@ -327,6 +328,6 @@ static void __exit pagemint_exit(void)
 }
 module_exit(pagemint_exit);
 
-MODULE_DESCRIPTION("Fast bring-up of the memory map of device memory");
+MODULE_DESCRIPTION("Fast initialisation of the memmap of device memory");
 MODULE_VERSION("0.1.0");
 MODULE_LICENSE("GPL");
