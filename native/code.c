@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The code of all trees, which is patched as boot does, and anew for each command. */
+/* Patches the code of all trees as boot does, again for each command patch. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@ extern char __executable_start[], etext[];
 
 static struct {
 	struct { char tree[32]; unsigned long address; } *site;
-	unsigned long *mine;	/* addresses of one tree, room for all */
+	unsigned long *mine;	/* the addresses of one tree; has room for all */
 	size_t nr;
 } returns;
 
@@ -50,9 +50,9 @@ static size_t sites_of(const struct native_tree *tree)
 }
 
 /*
- * patch ...: the code of every tree, as it was linked, is patched as for a boot
- * with these arguments; glue/patch.c and the workloads read them. Comes first,
- * and may come again.
+ * patch ...: restores the code of every tree as it was linked, and patches it as
+ * a boot with these arguments does. glue/patch.c and the workloads read the
+ * arguments. Must be the first command, and can be repeated.
  */
 NATIVE_COMMAND(patch)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Commands: finds who handles a line, reads its arguments and writes the answer. */
+/* Commands: finds the handler of a line, parses its arguments and prints the answer. */
 #include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,8 +15,8 @@ struct native_request {
 		int used;
 	} argument[MAX_ARGUMENTS];
 	unsigned int nr;
-	const char *refusal;		/* the reason, once it is refused */
-	const char *about;		/* the argument that it is about, or NULL */
+	const char *refusal;		/* the reason, if the command is refused */
+	const char *about;		/* the argument that is the reason, or NULL */
 	jmp_buf refused;
 	FILE *answer;
 };

@@ -51,7 +51,7 @@ static const struct {
 
 enum { LOOPS = sizeof(loops) / sizeof(*loops) };
 
-/* copy_loops: answers loop=, again and again, for the loops that this CPU can run. */
+/* copy_loops: answers loop= for each loop that this CPU can run. */
 NATIVE_COMMAND(copy_loops)
 {
 	for (size_t i = 0; i < LOOPS; i++)
@@ -60,8 +60,8 @@ NATIVE_COMMAND(copy_loops)
 }
 
 /*
- * copy_loop loop= order= folios= to= from=: copies folios as the command copy of
- * workloads/folio.c does, with a loop. Answers ns=.
+ * copy_loop loop= order= folios= to= from=: copies folios with a plain loop, in the
+ * order of the command copy of workloads/folio.c. Answers ns=.
  */
 NATIVE_COMMAND(copy_loop)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The CPU at hand: its features and its clock. */
+/* The features and the clock of this machine's CPU. */
 #include <string.h>
 #include <time.h>
 
@@ -7,7 +7,7 @@
 
 int cpu_has(const char *feature)
 {
-	/* The built-in function wants a literal. */
+	/* __builtin_cpu_supports() takes only literals. */
 	return !strcmp(feature, "avx512f") ? __builtin_cpu_supports("avx512f") :
 	       !strcmp(feature, "avx") ? __builtin_cpu_supports("avx") : 1;
 }

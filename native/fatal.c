@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Ends of the program that no command survives. */
+/* Ends the program on errors from which no command can go on. */
 #include <stdio.h>
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Faults: names the symbol without a stand-in that kernel code touched. */
+/* Faults: if kernel code touched a symbol without a stand-in, prints its name. */
 #define _GNU_SOURCE
 #include <signal.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@ static struct {
 	size_t nr;
 } traps;
 
-/* The symbol that would be at @addr, or NULL. */
+/* The symbol whose trap is at @addr, or NULL. */
 static const char *trap_name(unsigned long addr)
 {
 	size_t trap = (addr - NATIVE_TRAPS) / NATIVE_TRAP_SIZE;
@@ -23,7 +23,7 @@ static const char *trap_name(unsigned long addr)
 	return addr >= NATIVE_TRAPS && trap < traps.nr ? traps.name[trap] : NULL;
 }
 
-/* Only what is safe in a handler: formats into a buffer, writes, exits. */
+/* In a signal handler only a few functions are safe: format into a buffer, write, exit. */
 static void on_fault(int sig, siginfo_t *info, void *context)
 {
 	greg_t *regs = ((ucontext_t *)context)->uc_mcontext.gregs;
@@ -38,7 +38,7 @@ static void on_fault(int sig, siginfo_t *info, void *context)
 		regs[REG_RCX] = cx;
 		return;
 	}
-	/* Or it is per-CPU data. */
+	/* Per-CPU data: the address is that of the trap, plus the base of %gs. */
 	if (!name)
 		name = trap_name(addr - NATIVE_GS);
 	if (sig == SIGSEGV && name)
@@ -85,7 +85,7 @@ void faults_catch(const char *file)
 	sigaltstack(&alt, NULL);
 	for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++)
 		sigaction(signals[i], &action, NULL);
-	/* Without %gs, and with it. */
+	/* Map the traps twice: for accesses without %gs, and for accesses through it. */
 	fixed_map(NATIVE_TRAPS, (traps.nr + 1) * NATIVE_TRAP_SIZE, 0);
 	fixed_map(NATIVE_TRAPS + NATIVE_GS, (traps.nr + 1) * NATIVE_TRAP_SIZE, 0);
 }

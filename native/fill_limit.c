@@ -75,7 +75,7 @@ static const struct {
 
 enum { LOOPS = sizeof(loops) / sizeof(*loops) };
 
-/* fill_loops: answers loop=, again and again, for the loops that this CPU can run. */
+/* fill_loops: answers loop= for each loop that this CPU can run. */
 NATIVE_COMMAND(fill_loops)
 {
 	for (size_t i = 0; i < LOOPS; i++)
@@ -84,8 +84,8 @@ NATIVE_COMMAND(fill_loops)
 }
 
 /*
- * fill loop= first= pages= threads=: fills the memmap of these pages with a loop, in
- * so many threads. Answers ns=.
+ * fill loop= first= pages= threads=: fills the memmap of PAGES pages from PFN FIRST
+ * with a loop, in THREADS threads. Answers ns=.
  */
 NATIVE_COMMAND(fill)
 {

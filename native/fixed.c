@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Memory at addresses that enter the memmap, or that kernel code has compiled in. */
+/* Memory at fixed addresses: those that the memmap contains, and those compiled in. */
 #define _GNU_SOURCE
 #include <sys/mman.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* The parts of the plain half, each with the functions that others call. */
+/* The files of the plain half, each with the functions that other files call. */
 #ifndef PAGEMINT_HOST_H
 #define PAGEMINT_HOST_H
 
@@ -19,38 +19,38 @@ void command_run(char *line);
 void answer_word(struct native_request *r, const char *name, const char *word);
 
 /* trees.c: the trees, in the order of the link. */
-const struct native_tree *tree_at(size_t i);	/* NULL behind the last */
+const struct native_tree *tree_at(size_t i);	/* NULL after the last one */
 const struct native_tree *tree_named(const char *name);
 
-/* fixed.c: memory at an address, which cannot be touched if it is not writable. */
+/* fixed.c: map memory at an address; unless @writable, any access to it faults. */
 void fixed_map(unsigned long addr, unsigned long size, int writable);
 
-/* gs.c: data of the CPU, to which %gs points; see NATIVE_GS. */
+/* gs.c: per-CPU data, which kernel code reaches through %gs; see NATIVE_GS. */
 #define PER_CPU __attribute__((section("per_cpu")))
 extern unsigned long k___ref_stack_chk_guard;
 void gs_set(void);
 
-/* faults.c: @traps is a file with the names of the symbols without a stand-in. */
+/* faults.c: catch faults; the file @traps names the symbols without a stand-in. */
 void faults_catch(const char *traps);
 
-/* code.c: @sites is a file with a tree and the address of a return in each line. */
+/* code.c: read the file @sites, with a tree and the address of a return in each line. */
 void code_read_sites(const char *sites);
 
-/* window.c: the memmap. */
+/* window.c: the struct page of @pfn. */
 void *window_page(unsigned long pfn);
 
-/* huge.c: bytes of the mapping at @base that lie in huge pages. */
+/* huge.c: the bytes of the mapping at @base that are in huge pages. */
 unsigned long huge_bytes(const void *base);
 
-/* memory.c: the memory of the pages. */
+/* memory.c: the memory of the page @pfn. */
 void *memory_page(unsigned long pfn);
-/* Whether a fault at @addr is one to go on after; sets registers if so. */
+/* Whether the exception table has a fixup for a fault at @addr; if so, set the registers. */
 int memory_fixup(unsigned long addr, unsigned long *ip, unsigned long *cx);
 
-/* cpu.c: whether the CPU has a feature, named as __builtin_cpu_supports() takes it. */
+/* cpu.c: whether the CPU has a feature, by its name in __builtin_cpu_supports(). */
 int cpu_has(const char *feature);
 
-/* threads.c: call @fn for pieces of memory in several threads. */
+/* threads.c: call @fn on pieces of memory, in several threads. */
 void threads_share(void (*fn)(void *dst, size_t bytes), void *dst, size_t bytes,
 		   unsigned int threads);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Huge pages: a kernel's memory is mapped by them, so ours should be. */
+/* Huge pages: a kernel maps its memory with them, so the host should, too. */
 #include <stdio.h>
 #include <string.h>
 

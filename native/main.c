@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The host program: takes commands on standard input, a line each; see native.h. */
+/* The host program: reads commands from standard input, one a line; see native.h. */
 #include <stdio.h>
 
 #include "host.h"

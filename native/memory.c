@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The memory of the pages themselves, its place in the cache, and its faults. */
+/* The memory of the pages themselves: maps it, evicts it from the cache, makes it fault. */
 #define _GNU_SOURCE
 #include <cpuid.h>
 #include <immintrin.h>
@@ -12,9 +12,9 @@ static struct {
 } memory;
 
 static struct {
-	unsigned long early;	/* bytes that a fast string stops short of the next fault */
-	unsigned long nr;	/* so far */
-	int once;		/* hidden memory can be read after a fault */
+	unsigned long early;	/* at the next fault, a fast string stops so many bytes early */
+	unsigned long nr;	/* number of faults so far */
+	int once;		/* show hidden memory after the first fault */
 } faults;
 
 void *memory_page(unsigned long pfn)
@@ -47,9 +47,9 @@ unsigned long native_faults(void)
 }
 
 /*
- * memory first= pages= [fd=]: maps PAGES pages from PFN FIRST themselves: shared
- * memory FD, or huge pages of its own, all of them touched. Answers huge=, the
- * bytes in huge pages.
+ * memory first= pages= [fd=]: maps the memory of PAGES pages from PFN FIRST: shared
+ * memory FD if it is given, else private huge pages, all of them touched. Answers
+ * huge=, the bytes in huge pages.
  */
 NATIVE_COMMAND(memory)
 {
@@ -81,8 +81,8 @@ static int show_all(void)
 }
 
 /*
- * hide pfn= pages= [once=]: has accesses to these pages fault, with once=1 only
- * the first; with pages=0 none.
+ * hide pfn= pages= [once=]: makes accesses to these pages fault; with once=1 only
+ * the first access faults, with pages=0 none does.
  */
 NATIVE_COMMAND(hide)
 {
@@ -94,7 +94,7 @@ NATIVE_COMMAND(hide)
 		native_refuse(r, "fails: mprotect");
 }
 
-/* evict pfn= pages=: takes these pages out of the cache. */
+/* evict pfn= pages=: evicts these pages from the cache. */
 NATIVE_COMMAND(evict)
 {
 	unsigned long pfn = native_number(r, "pfn"), pages = native_number(r, "pages");
@@ -113,7 +113,7 @@ NATIVE_COMMAND(evict)
 	_mm_mfence();
 }
 
-/* As exc_page_fault() has it for an address in the exception table. */
+/* Does the same as exc_page_fault() for an address in the exception table. */
 int memory_fixup(unsigned long addr, unsigned long *ip, unsigned long *cx)
 {
 	const unsigned char *code = (const unsigned char *)*ip;
@@ -129,7 +129,7 @@ int memory_fixup(unsigned long addr, unsigned long *ip, unsigned long *cx)
 		faults.nr++;
 		if (faults.once)
 			show_all();
-		/* A fast string stops short of bytes that it could not read. */
+		/* A fast string (rep movsb) may stop before the byte that faults. */
 		if (code[0] == 0xf3 && code[1] == 0xa4)
 			*cx += faults.early;
 		faults.early = 0;

@@ -1,37 +1,38 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The contract between the halves of the host program: the glue and the
- * workloads, compiled as kernel code once for each tree, and the rest, which
- * is plain C.
+ * The interface between the two halves of the host program. The kernel half is
+ * the glue and the workloads, compiled as kernel code once for each tree. The
+ * plain half is the rest, in plain C.
  *
- * The program answers commands. A command is a line of its name and its
- * arguments, "init tree=base start=1048576 ...", and is answered by a line of
- * the same form. With tree=NAME the kernel code of that tree handles it.
+ * The program answers commands. A command is a line with its name and its
+ * arguments, "init tree=base start=1048576 ...". The answer is a line of the same
+ * form. With tree=NAME the kernel code of that tree handles the command.
  */
 #ifndef PAGEMINT_NATIVE_H
 #define PAGEMINT_NATIVE_H
 
-/* pfn_to_page(0), aligned for the largest compound that there is. */
+/* pfn_to_page(0), aligned to the memmap of the largest compound. */
 #define NATIVE_VMEMMAP		(1UL << 44)
-/* Where the memory of PFN 0 is mapped, as far as it is. */
+/* The address of the memory of PFN 0; only some ranges of PFNs are mapped. */
 #define NATIVE_DIRECT		(1UL << 45)
-/* The dev_pagemap: its address enters every page. */
+/* The dev_pagemap; at a fixed address, since every struct page contains it. */
 #define NATIVE_PGMAP		0x50000000UL
 #define NATIVE_PGMAP_SIZE	4096UL
-/* The node: the addresses of its free lists enter the pages on them. */
+/* The node; at a fixed address, since pages on its free lists point to it. */
 #define NATIVE_PGDAT		0x50100000UL
 #define NATIVE_PGDAT_SIZE	0x100000UL
 /*
- * The base of %gs, as of a CPU's own data in a kernel: the copy of the section
- * per_cpu lies that much higher. On 6.12 the canary of the stack has a place of its own.
+ * The base of %gs, through which kernel code reaches per-CPU data: a copy of the
+ * section per_cpu lies that much above the section. On 6.12 the stack canary is at
+ * a fixed offset from the base.
  */
 #define NATIVE_GS		0x10000000UL
 #define NATIVE_GS_SIZE		4096UL
 #define NATIVE_GS_CANARY	0x28UL
-/* Symbols without a stand-in: each a page that cannot be touched. The linker script has these. */
+/* Each symbol without a stand-in is a page here that faults. The linker script uses these. */
 #define NATIVE_TRAPS		0x60000000UL
 #define NATIVE_TRAP_SIZE	4096UL
-/* Threads that share work, at most. */
+/* The most threads that share work. */
 #define NATIVE_MAX_THREADS	64
 
 /* A command that is being handled. */
@@ -50,14 +51,14 @@ struct native_command {
 		#command, native_do_##command };				\
 	static void native_do_##command(struct native_request *r)
 
-/* Have @fn called before the code of this tree is patched, with the command patch. */
+/* Make the command patch call @fn before it patches the code of this tree. */
 #define NATIVE_BOOT(fn)								\
 	static void (*const native_boot_##fn)(struct native_request *r)		\
 	__attribute__((used, section("native_boot_table"))) = fn
 
 /*
- * Read by the link from the source text of glue and workloads. The objects of
- * a tree that the file needs, where the tree has their source:
+ * The link reads these from the source text of glue and workloads. The objects of
+ * a tree that the file needs; those whose source the tree lacks are left out:
  */
 #define NATIVE_OBJECTS(...)		struct native_request
 /* Static functions of these objects that the file calls: */
@@ -70,29 +71,29 @@ struct native_tree {
 	const char *name;
 	unsigned long page_size;	/* of struct page */
 	const struct native_command *commands, *commands_end;
-	/* Patches the code as boot does; @sites are the addresses of its returns. */
+	/* Patch the code as boot does; @sites are the addresses of its returns. */
 	void (*patch)(struct native_request *r, const unsigned long *sites, unsigned long nr);
-	/* The address to go on at after a fault at @ip, or 0. */
+	/* The address at which to continue after a fault at @ip, or 0. */
 	unsigned long (*fixup)(unsigned long ip);
-} __attribute__((aligned(64)));	/* as large as its place in the section */
+} __attribute__((aligned(64)));	/* so that the section is an array of these */
 
-/* The plain half's side of a call from kernel code has k_ before its name, as any stand-in. */
+/* In the plain half, functions that kernel code calls have the prefix k_, as all stand-ins do. */
 #ifdef __KERNEL__
 #define NATIVE_SERVICE(name)
-/* Objtool knows the kernel's own functions that do not return, and no others. */
+/* Objtool knows only the kernel's own functions that do not return. */
 #define NATIVE_NORETURN
 #else
 #define NATIVE_SERVICE(name)	__asm__("k_" #name)
 #define NATIVE_NORETURN		__attribute__((noreturn))
 #endif
 
-/* An argument; the command is refused if it has none of that name. */
+/* The number in an argument; refuses the command if it lacks the argument. */
 unsigned long native_number(struct native_request *r, const char *name)
 	NATIVE_SERVICE(native_number);
-/* An argument, or @otherwise if it is not given. */
+/* The number in an argument, or @otherwise if it is not given. */
 unsigned long native_number_or(struct native_request *r, const char *name,
 			       unsigned long otherwise) NATIVE_SERVICE(native_number_or);
-/* The index among @nr @names, which may have gaps, of an argument; other words are refused. */
+/* The index of an argument among @nr @names, which may have NULLs; refuses other words. */
 unsigned int native_choice(struct native_request *r, const char *name,
 			   const char *const *names, unsigned int nr)
 	NATIVE_SERVICE(native_choice);
@@ -109,7 +110,7 @@ void native_answer_item(struct native_request *r, const char *name, const long *
 void native_refuse(struct native_request *r, const char *why)
 	NATIVE_SERVICE(native_refuse) NATIVE_NORETURN;
 
-/* Nanoseconds since some time. */
+/* The time in nanoseconds, from an arbitrary start. */
 long native_now(void) NATIVE_SERVICE(native_now);
 /* Refuse the command unless the memmap of these pages is mapped. */
 void native_need_memmap(struct native_request *r, unsigned long pfn, unsigned long pages)
@@ -117,21 +118,21 @@ void native_need_memmap(struct native_request *r, unsigned long pfn, unsigned lo
 /* Refuse the command unless these pages themselves are mapped. */
 void native_need_memory(struct native_request *r, unsigned long pfn, unsigned long pages)
 	NATIVE_SERVICE(native_need_memory);
-/* Zeroed memory, for good. */
+/* Allocate zeroed memory, which is never freed. */
 void *native_alloc(unsigned long size) NATIVE_SERVICE(native_alloc);
-/* End the program: kernel code came to a place where no stand-in helps. Does not return. */
+/* End the program: kernel code got into a state that the host cannot handle. Does not return. */
 void native_fail(const char *what, unsigned long addr)
 	NATIVE_SERVICE(native_fail) NATIVE_NORETURN;
 
-/* Have so many threads, the calling one among them. */
+/* Start threads until there are @threads, with the calling one. */
 void native_have_threads(unsigned int threads) NATIVE_SERVICE(native_have_threads);
-/* Hand work to another thread; take it back, or wait for its end. */
+/* Hand work to another thread. Cancel work that has not started, or wait for its end. */
 void native_queue(void *work, void (*fn)(void *work)) NATIVE_SERVICE(native_queue);
 void native_cancel(void *work) NATIVE_SERVICE(native_cancel);
-/* Pieces of work that were queued so far. */
+/* Number of pieces of work that were queued so far. */
 unsigned long native_work_queued(void) NATIVE_SERVICE(native_work_queued);
 
-/* Calls of memory_failure_queue() since the last reset, and the PFN of the first. */
+/* Number of calls of memory_failure_queue() since the last reset, and the PFN of the first. */
 struct native_poisoned {
 	unsigned long nr, first_pfn;
 };
@@ -139,10 +140,10 @@ struct native_poisoned *native_poisoned(void) NATIVE_SERVICE(native_poisoned);
 
 /* The time at which online_pages() called its notifiers, or 0. */
 long *native_going_online(void) NATIVE_SERVICE(native_going_online);
-/* Whether the memory that is brought up has yet to be accepted. */
+/* Whether the memory that goes online has yet to be accepted. */
 int *native_unaccepted(void) NATIVE_SERVICE(native_unaccepted);
 
-/* Have the next fast string that faults stop @early bytes short; count faults from 0. */
+/* Make the next fast string that faults stop @early bytes early; count faults from 0. */
 void native_expect_faults(unsigned long early) NATIVE_SERVICE(native_expect_faults);
 unsigned long native_faults(void) NATIVE_SERVICE(native_faults);
 
@@ -152,9 +153,9 @@ unsigned long native_streaming_test(const struct native_streaming *s)
 	NATIVE_SERVICE(native_streaming_test);
 
 /*
- * The order in which folios are copied: folio i of nr, a power of two, comes from
- * native_source() and goes to native_target(). No prefetcher guesses it, and the
- * distances vary, since memory is slower at some.
+ * The order in which folios are copied: copy i of nr, a power of two, is from folio
+ * native_source() to folio native_target(). No prefetcher guesses this order, and
+ * the distances vary, since memory is slower at some distances.
  */
 static inline unsigned long native_source(unsigned long i, unsigned long nr)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The test of copies and fills as a program of its own, with the sanitizers. */
+/* The test of copies and fills as a separate program, compiled with sanitizers. */
 #include <stdio.h>
 
 #include "native.h"

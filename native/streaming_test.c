@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * memcpy_streaming(), memfill_cached() and memfill_streaming() against byte
+ * Tests memcpy_streaming(), memfill_cached() and memfill_streaming() against byte
  * loops: every size from 0 to 256 at every alignment from 0 to 63, at both ends
- * of memory that lies between pages which cannot be touched.
+ * of memory between two guard pages.
  */
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -32,7 +32,7 @@ static struct arena make_arena(void)
 	return (struct arena){ p + PAGE, p + (PAGES + 1) * PAGE };
 }
 
-/* Bytes of which no 8 in a row come twice. */
+/* Fill with bytes in which no run of 8 occurs twice. */
 static void scribble(unsigned char *p, size_t n, uint32_t seed)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -41,7 +41,7 @@ static void scribble(unsigned char *p, size_t n, uint32_t seed)
 	}
 }
 
-/* The first or the last place in the arena for n bytes of that alignment. */
+/* The first or the last address in the arena for n bytes at that alignment. */
 static unsigned char *place(const struct arena *a, size_t n, size_t align, int last)
 {
 	unsigned char *p = a->start + align;
@@ -51,7 +51,7 @@ static unsigned char *place(const struct arena *a, size_t n, size_t align, int l
 	return p;
 }
 
-/* Whether the arena holds what is expected and nothing else has changed. */
+/* Whether the arena has the expected bytes, and all others are unchanged. */
 static int compare(const struct arena *a, const char *what, size_t size, size_t nr,
 		   size_t align, int last)
 {
@@ -82,7 +82,7 @@ static int test_copy(const struct native_streaming *s, const struct arena *to,
 		     const struct arena *from, size_t size, size_t align, int last)
 {
 	unsigned char *dst = place(to, size, align, last);
-	/* Read at the very edges, at an alignment that has nothing to do with it. */
+	/* The source touches a guard page, so its alignment does not follow the target's. */
 	unsigned char *src = last ? from->end - size : from->start;
 	unsigned char *e = expect(to, dst);
 
@@ -103,7 +103,7 @@ static int test_copy(const struct native_streaming *s, const struct arena *to,
 	return compare(to, "memcpy_flushcache", size, 1, align, last);
 }
 
-/* None, forward, back, and one that wraps; with none in @with, all stay. */
+/* The steps of the words in turn: none, forward, back, wrapping; all 0 unless @with. */
 static uint64_t step_of(size_t word, int with)
 {
 	return with ? (uint64_t[]){ 0, 64, -64, 1UL << 63 }[word % 4] : 0;
@@ -167,7 +167,7 @@ unsigned long native_streaming_test(const struct native_streaming *s)
 			for (int last = 0; last < 2; last++) {
 				if (!test_copy(s, &to, &from, size, align, last))
 					return 0;
-				/* Images are whole words, at whole words. */
+				/* Images are whole words at aligned addresses. */
 				if (size && size % 8 == 0 && align % 8 == 0 &&
 				    !test_fills(s, &to, size, align, last))
 					return 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Stand-ins for the rest of the kernel, sorted by how far they are from it.
- * k_NAME is the one for NAME in each tree. A symbol without one is a trap that
- * tells its name.
+ * Stand-ins for the rest of the kernel, sorted by how much they differ from it.
+ * k_NAME is the stand-in for NAME in each tree. A symbol without a stand-in is a
+ * trap: touching it ends the program, which prints the symbol's name.
  */
 #define _GNU_SOURCE
 #include <stdint.h>
@@ -11,13 +11,13 @@
 
 #include "host.h"
 
-/* Nothing to do, here as there. */
+/* Functions that do nothing in the kernel, either. */
 
 asm(".globl k___fentry__\n k___fentry__: ret\n"
     ".globl k___SCT__cond_resched, k___SCT__might_resched\n"
     "k___SCT__cond_resched: k___SCT__might_resched: xor %eax, %eax\n ret\n");
 
-/* Nobody else is there: no lock is ever taken, and no interrupt comes. */
+/* There is only one task: locks need not be taken, and no interrupt comes. */
 
 unsigned long k__raw_spin_lock_irqsave(void *lock)
 {
@@ -34,10 +34,10 @@ void k_touch_softlockup_watchdog(void)
 
 PER_CPU unsigned long k___ref_stack_chk_guard = 0x5bd1e995;
 
-/* A struct static_key that is off, as without hugetlb_free_vmemmap=; of 6.12. */
+/* For 6.12: a struct static_key that is off, as without hugetlb_free_vmemmap=. */
 unsigned long k_hugetlb_optimize_vmemmap_key[2];
 
-/* The same, from the C library. */
+/* Functions that do the same, from the C library. */
 
 void *k_memmove(void *dst, const void *src, size_t n)
 {
@@ -75,15 +75,15 @@ void *native_alloc(unsigned long size)
 	return p;
 }
 
-/* Of size, GFP flags and what else; padata_init() alone asks for memory. */
+/* Only padata_init() allocates memory; GFP flags and further arguments are ignored. */
 void *k___kmalloc_noprof(size_t size)
 {
 	return native_alloc(size);
 }
 
-/* Altered. */
+/* Stand-ins that do less than the kernel's functions, or something else. */
 
-/* Lists are not checked, but believed. */
+/* Lists are taken to be valid, and not checked. */
 
 _Bool k___list_add_valid_or_report(void)
 {
@@ -101,7 +101,7 @@ int k_numa_nearest_node(int node, unsigned int state)
 	return node;
 }
 
-/* jiffies stand still: what is timed is timed by the caller. */
+/* jiffies stand still: callers of commands read the time themselves. */
 unsigned long k_jiffies;
 
 unsigned int k_jiffies_to_msecs(unsigned long j)
@@ -109,10 +109,10 @@ unsigned int k_jiffies_to_msecs(unsigned long j)
 	return j;
 }
 
-/* Written to, and read by nobody here. */
+/* Kernel code writes to these, and nobody reads them. */
 unsigned long k_highest_memmap_pfn, k__totalram_pages, k_totalreserve_pages;
 
-/* Features that are off unless asked for when booting: struct static_key. */
+/* Features that are off unless the kernel's command line turns them on. */
 struct key {
 	int enabled;
 	void *entries;
@@ -140,7 +140,7 @@ int k_node_notify(unsigned long what, void *arg)
 	return 0;
 }
 
-/* Left out of online_pages(): sections stay offline, and pageblocks isolated. */
+/* online_pages() does not do this here: sections stay offline, and pageblocks isolated. */
 
 void k_online_mem_sections(unsigned long start_pfn, unsigned long end_pfn)
 {
@@ -171,7 +171,7 @@ void k_writeback_set_ratelimit(void)
 static char task[1 << 16];
 PER_CPU void *k_const_current_task = task;
 
-/* The same and __preempt_count, of 6.12. */
+/* The same for 6.12, with __preempt_count. */
 PER_CPU struct hot {
 	void *current_task;
 	int preempt_count;
@@ -189,7 +189,7 @@ void k_mutex_unlock(void *lock)
 {
 }
 
-/* Counted, and nobody preempts. */
+/* Kernel code counts here, but nothing preempts it. */
 PER_CPU unsigned long k___preempt_count = 0x80000000;
 
 /* Memory that a guest has yet to accept. */
@@ -210,7 +210,7 @@ void k_accept_memory(uint64_t start, unsigned long size)
 {
 }
 
-/* What Debian's kernel boots to: PREEMPT_LAZY, and PREEMPT_VOLUNTARY on 6.12. */
+/* The preemption model of Debian's kernel: PREEMPT_LAZY, and PREEMPT_VOLUNTARY on 6.12. */
 
 int k_preempt_model_full(void)
 {
@@ -229,7 +229,7 @@ struct native_poisoned *native_poisoned(void)
 	return &poisoned;
 }
 
-/* Nothing is taken out of use: only the call is recorded. */
+/* Only record the call; no page is taken out of use. */
 void k_memory_failure_queue(unsigned long pfn, int flags)
 {
 	if (!poisoned.nr++)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Threads that wait for work, as a kernel's workers do, and their locks.
- * Their code uses no per-CPU data but the guard of the stack, which is the same
- * for all; any other would be a trap.
+ * Threads that wait for work, as a kernel's workers do, and their locks. The stack
+ * canary is the only per-CPU data that their code may use, since it is the same
+ * for all threads; any other access ends in a trap.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -16,7 +16,7 @@ static struct {
 	pthread_cond_t some, finished;
 	struct { void *work; void (*fn)(void *work); } entry[NATIVE_MAX_THREADS];
 	size_t nr;
-	void *running[NATIVE_MAX_THREADS];	/* of each worker */
+	void *running[NATIVE_MAX_THREADS];	/* the work of each worker */
 	unsigned int workers;
 } queue = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
@@ -63,7 +63,7 @@ void native_have_threads(unsigned int threads)
 {
 	pthread_t thread;
 
-	/* The calling thread is one of them. */
+	/* The calling thread counts, too. */
 	for (; queue.workers + 1 < threads; queue.workers++)
 		if (pthread_create(&thread, NULL, worker, &queue.running[queue.workers]))
 			host_die("out of threads");
@@ -89,7 +89,7 @@ static int is_running(const void *work)
 	return 0;
 }
 
-/* Take out what has not started of it, and wait for the rest. */
+/* Remove @work from the queue if it has not started, and wait for it if it has. */
 void native_cancel(void *work)
 {
 	pthread_mutex_lock(&queue.lock);
@@ -101,7 +101,7 @@ void native_cancel(void *work)
 	pthread_mutex_unlock(&queue.lock);
 }
 
-/* spinlock_t is one word, 0 if it is free; here others may need the CPU to free it. */
+/* spinlock_t is one word, 0 if it is free. Waiters yield: the holder may need their CPU. */
 
 void k__raw_spin_lock(unsigned int *lock)
 {
@@ -124,7 +124,7 @@ void k__raw_spin_unlock_bh(unsigned int *lock)
 	k__raw_spin_unlock(lock);
 }
 
-/* Threads that share work take a piece of it each time they have finished one. */
+/* Each thread takes the next piece of the work when it has finished one. */
 
 #define PIECE	(16UL << 20)
 

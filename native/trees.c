@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The trees in this program; glue/tree.c has an entry of the section for each. */
+/* The trees in this program; glue/tree.c puts an entry for each into a section. */
 #include <string.h>
 
 #include "host.h"

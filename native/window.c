@@ -24,8 +24,8 @@ void native_need_memmap(struct native_request *r, unsigned long pfn, unsigned lo
 }
 
 /*
- * map first= pages= [fd=]: maps the memmap of PAGES pages from PFN FIRST:
- * shared memory FD, or huge pages of its own, all of them touched. Answers
+ * map first= pages= [fd=]: maps the memmap of PAGES pages from PFN FIRST: shared
+ * memory FD if it is given, else private huge pages, all of them touched. Answers
  * huge=, the bytes in huge pages.
  */
 NATIVE_COMMAND(map)

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * An object file is not what runs after boot: alternatives, static branches,
- * ftrace sites and returns are patched for the CPU at hand. The same is done
- * here, from the kernel's own tables, with the kernel's own types.
+ * Patches the code as boot does for a CPU: alternatives, static branches, ftrace
+ * sites and returns. It uses the kernel's own tables and the kernel's own types.
  */
 #include <linux/jump_label.h>
 
@@ -16,13 +15,13 @@
 
 NATIVE_OBJECTS("arch/x86/lib/retpoline.o");
 
-/* The CPU whose code is to run: copies differ by it. */
+/* Classes of CPUs, for which the kernel chooses different copies. */
 enum native_class {
 	NATIVE_THIS_CPU,
-	NATIVE_FSRM,		/* fast short rep movsb, and the following */
-	NATIVE_ERMS,		/* enhanced rep movsb, and the following */
+	NATIVE_FSRM,		/* fast short rep movsb, and the features below */
+	NATIVE_ERMS,		/* enhanced rep movsb, and the feature below */
 	NATIVE_REP_GOOD,	/* rep movsq is good */
-	NATIVE_UNROLLED,	/* none of them */
+	NATIVE_UNROLLED,	/* none of these features */
 };
 
 static const char *const class_names[] = {
@@ -37,7 +36,7 @@ static const char *const class_names[] = {
 enum native_returns {
 	NATIVE_RET_PLAIN,	/* ret */
 	NATIVE_RET_SAFE,	/* AMD Zen 1 to 4, and guests not told of a fix */
-	NATIVE_RET_UNTRAINED,	/* AMD Zen 1 and 2, where not the above */
+	NATIVE_RET_UNTRAINED,	/* AMD Zen 1 and 2, if they do not use Safe RET */
 };
 
 static const char *const returns_names[] = {
@@ -59,7 +58,7 @@ static const u8 nops[][8] = {
 	[8] = { 0x0f, 0x1f, 0x84, 0x00, 0x00, 0x00, 0x00, 0x00 },
 };
 
-/* memcpy() would be checked against the size of the field that names the site. */
+/* Not memcpy(): it is checked against the size of the field that holds the site. */
 static void put(u8 *at, const u8 *bytes, unsigned int n)
 {
 	while (n--)
@@ -94,8 +93,8 @@ static void set_cap(unsigned int bit, bool on)
 }
 
 /*
- * The features that the CPU reports, and those of the kernel's own that every
- * 64-bit CPU has; the features that choose a copy are those of @class.
+ * Set the features that the CPU reports, and the kernel's own that every 64-bit
+ * CPU has. Take the features that choose a copy from @class.
  */
 static void identify_cpu(enum native_class class)
 {
@@ -129,13 +128,13 @@ static void patch_alternative(const struct alt_instr *a)
 
 	if (has_cap(a->cpuid) == !!(a->flags & ALT_FLAG_NOT))
 		return;
-	/* A paravirt call: where it leads is not known here, so int3. */
+	/* A paravirt call has no known target here: make it an int3. */
 	if (a->flags & ALT_FLAG_DIRECT_CALL) {
 		*instr = 0xcc;
 		return;
 	}
 	put(instr, repl, a->replacementlen);
-	/* A near call or jump is relative to where it stands. */
+	/* The target of a near call or jump is relative to its address. */
 	if (a->replacementlen == 5 && (repl[0] == 0xe8 || repl[0] == 0xe9)) {
 		put((u8 *)&disp, repl + 1, sizeof(disp));
 		disp += repl - instr;
@@ -150,7 +149,7 @@ static void patch_jump(const struct jump_entry *e)
 	u8 *code = (u8 *)&e->code + e->code;
 	bool jumps = *code == 0xeb || *code == 0xe9;
 
-	/* The state of a key without a stand-in is unknown: int3. */
+	/* A key without a stand-in has no known state: make the branch an int3. */
 	if (key >= NATIVE_TRAPS)
 		*code = 0xcc;
 	else if (!!((struct static_key *)key)->enabled.counter == (e->key & 1)) {
@@ -167,7 +166,7 @@ static const u8 *return_thunk(enum native_returns returns)
 	u32 eax = 1, ebx, ecx, edx;
 
 	asm volatile("cpuid" : "+a" (eax), "=b" (ebx), "=c" (ecx), "=d" (edx));
-	/* Family 0x19 has a thunk of its own. */
+	/* Family 0x19 uses a different thunk. */
 	if (returns == NATIVE_RET_SAFE && IS_ENABLED(CONFIG_MITIGATION_SRSO))
 		return ((eax >> 8) & 0xf) + ((eax >> 20) & 0xff) == 0x19 ?
 		       (u8 *)srso_alias_return_thunk : (u8 *)srso_return_thunk;
@@ -192,8 +191,8 @@ static void patch_return(u8 *site, const u8 *thunk)
 }
 
 /*
- * patch returns= class= ...: the code as after boot, on a CPU of that class, with
- * such returns.
+ * patch returns= class= ...: patches the code as boot does on a CPU of that class,
+ * with that kind of returns.
  */
 void native_patch(struct native_request *r, const unsigned long *sites, unsigned long nr)
 {
@@ -207,7 +206,7 @@ void native_patch(struct native_request *r, const unsigned long *sites, unsigned
 	identify_cpu(native_choice(r, "class", class_names, ARRAY_SIZE(class_names)));
 	for (boot = native_boots; boot < native_boots_end; boot++)
 		(*boot)(r);
-	/* First: alternatives turn the thunk of an unpatched return into a warning. */
+	/* Returns first: alternatives put a warning into the thunk of unpatched returns. */
 	for (site = sites; site < sites + nr; site++)
 		patch_return((u8 *)*site, thunk);
 	for (alt = native_alt; alt < native_alt_end; alt++)

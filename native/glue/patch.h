@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Tables of a tree, from its link; a tree may lack any of them. */
+/* Tables of a tree, as the link provides them; a tree may lack any of them. */
 #ifndef PAGEMINT_PATCH_H
 #define PAGEMINT_PATCH_H
 
@@ -11,7 +11,7 @@
 
 #include "native.h"
 
-/* The link renames the section, and with it these names. */
+/* The link renames each section, and the symbols of its start and end. */
 #define NATIVE_TABLE(type, name)	extern type name[] __weak, name##_end[] __weak
 
 NATIVE_TABLE(struct alt_instr, native_alt);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Streaming copies and fills as functions: compiled as kernel code for the
- * host, and with native/shim for a sanitised program. A tree may lack them.
+ * Makes functions of the streaming copies and fills, for the tests. Compiled as
+ * kernel code for the host, and with native/shim for a program with sanitizers.
+ * A tree may lack the copies and fills.
  */
 #include "native.h"
 
@@ -13,7 +14,7 @@
 #if __has_include(<linux/memcpy_streaming.h>)
 #include <linux/memcpy_streaming.h>
 
-/* The engine knows the size of struct page at compile time. */
+/* As in the kernel's engine, the size of struct page is a compile-time constant. */
 static void native_copy(void *dst, const void *src, size_t n)
 {
 	if (n == 64)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The CPUs that the kernel's own padata sees, and the workqueue of its helpers. */
+/* The CPUs that the kernel's own padata sees, and the workqueue that runs its helpers. */
 #include <linux/cpuhotplug.h>
 #include <linux/cpumask.h>
 #include <linux/nodemask.h>
@@ -14,7 +14,7 @@ unsigned int nr_cpu_ids = NATIVE_MAX_THREADS;
 unsigned int __num_possible_cpus = NATIVE_MAX_THREADS;
 struct workqueue_struct *system_dfl_wq;
 
-/* The same, of 6.12. */
+/* The same on 6.12. */
 struct cpumask __cpu_possible_mask = { .bits = { GENMASK(NATIVE_MAX_THREADS - 1, 0) } };
 struct workqueue_struct *system_unbound_wq;
 
@@ -43,7 +43,7 @@ bool cancel_work_sync(struct work_struct *work)
 	return true;
 }
 
-/* No CPU comes or goes. */
+/* CPU hotplug never happens here. */
 int __cpuhp_setup_state(enum cpuhp_state state, const char *name, bool invoke,
 			int (*startup)(unsigned int cpu),
 			int (*teardown)(unsigned int cpu), bool multi_instance)
@@ -51,7 +51,7 @@ int __cpuhp_setup_state(enum cpuhp_state state, const char *name, bool invoke,
 	return 1;
 }
 
-/* threads tree= nr=: has NR CPUs for padata; at first it is one. */
+/* threads tree= nr=: gives padata NR CPUs, instead of one. */
 NATIVE_COMMAND(threads)
 {
 	unsigned long nr = native_number(r, "nr");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A tree as the plain half sees it, and the parts of mm that all workloads
- * stand on: sections, pageblocks, the page_ref_set event.
+ * Describes a tree to the plain half, and provides the parts of mm that all
+ * workloads need: sections, pageblocks, the page_ref_set event.
  */
 #include <linux/bitfield.h>
 #include <linux/extable.h>
@@ -19,7 +19,7 @@ NATIVE_OBJECTS("mm/mm_init.o");
 #define NATIVE_BLOCKS_SIZE	(PAGES_PER_SECTION / pageblock_nr_pages * NR_PAGEBLOCK_BITS / 8)
 #define NATIVE_SECTIONS		DIV_ROUND_UP(1UL << (44 - PAGE_SHIFT), PAGES_PER_SECTION)
 
-/* Bits of a pageblock, as the command blocks tells them. */
+/* Bits of a pageblock, in the form that the command blocks reports. */
 #define NATIVE_MIGRATETYPE	0x07
 #define NATIVE_ISOLATED		0x10
 
@@ -31,7 +31,7 @@ struct mem_section **mem_section;
 
 static unsigned long begun_pfn, begun_end;
 
-/* The section of a PFN, which is there, with its pageblocks, from its first use on. */
+/* The section of a PFN; its first use allocates it, with its pageblocks. */
 static struct mem_section *native_section(unsigned long pfn)
 {
 	unsigned long nr = pfn_to_section_nr(pfn);
@@ -74,7 +74,7 @@ static unsigned int native_block(unsigned long pfn)
 
 #ifdef PB_migratetype_bits
 	BUILD_BUG_ON(MIGRATETYPE_MASK != NATIVE_MIGRATETYPE);
-	/* There, isolated is a type, which online_pages() makes movable in the end. */
+	/* On 6.12, isolated is a migratetype; online_pages() makes it movable in the end. */
 	if ((block & MIGRATETYPE_MASK) == MIGRATE_ISOLATE)
 		block = MIGRATE_MOVABLE | NATIVE_ISOLATED;
 #else
@@ -85,8 +85,8 @@ static unsigned int native_block(unsigned long pfn)
 }
 
 /*
- * blocks tree=: answers block=PFN:MIGRATETYPE:ISOLATED for each pageblock that the
- * last run has set up.
+ * blocks tree=: answers block=PFN:MIGRATETYPE:ISOLATED for each pageblock of the
+ * last run.
  */
 NATIVE_COMMAND(blocks)
 {
@@ -103,7 +103,7 @@ NATIVE_COMMAND(blocks)
 	}
 }
 
-/* As the exception table has it. */
+/* The fixup for @ip in the exception table, or 0. */
 static unsigned long native_fixup(unsigned long ip)
 {
 	const struct exception_table_entry *e;
@@ -128,13 +128,13 @@ void __page_ref_set(struct page *page, int v)
 }
 #endif
 
-/* patch [events=]: with 1 the page_ref_set event is active. */
+/* patch [events=]: events=1 activates the page_ref_set event. */
 static void native_trace(struct native_request *r)
 {
 	int active = native_number_or(r, "events", 0);
 
 #ifdef CONFIG_DEBUG_PAGE_REF
-	/* The key is a static_key on 6.12, and begins with one on later lines. */
+	/* The key is a static_key on 6.12; on later lines its first member is one. */
 	((struct static_key *)&__tracepoint_page_ref_set.key)->enabled.counter = active;
 #else
 	if (active)
@@ -146,7 +146,7 @@ NATIVE_BOOT(native_trace);
 /* Absent where the tree has no modes. */
 int __weak memmap_init_mode_set(const char *name);
 
-/* mode tree= name=: as memmap_init=NAME. */
+/* mode tree= name=: does the same as memmap_init=NAME. */
 NATIVE_COMMAND(mode)
 {
 	const char *name = native_word(r, "name");

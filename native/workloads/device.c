@@ -18,9 +18,9 @@ static const char *const type_names[] = {
 
 /*
  * init tree= start= pages= type= order= [altmap=1 reserve= free=] [nid=] [early=]:
- * initialises the memmap of a device: PAGES pages from PFN START, those of the
- * altmap among them, in compounds of that order. The sections were there at
- * boot if early=1. Answers ns=, events=, the calls of page_ref_set, and threads=.
+ * initialises the memmap of a device: PAGES pages from PFN START, with the pages of
+ * the altmap, in compounds of that order. early=1 marks the sections as present
+ * since boot. Answers ns=, events= (calls of page_ref_set) and threads=.
  */
 NATIVE_COMMAND(init)
 {

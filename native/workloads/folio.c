@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Copies of folios. */
+/* Copies of folios, with the kernel's functions. */
 #include <linux/jump_label.h>
 #include <linux/mm.h>
 
@@ -15,14 +15,14 @@ unsigned long page_offset_base = NATIVE_DIRECT;
 
 static int fragile;
 
-/* enable_copy_mc_fragile() turns this on for a key that is static in its file. */
+/* enable_copy_mc_fragile() calls this; its key is static in its file. */
 bool static_key_slow_inc(struct static_key *key)
 {
 	atomic_set(&key->enabled, fragile);
 	return true;
 }
 
-/* patch [fragile=]: with 1, copy_mc_fragile() copies where machine checks are survived. */
+/* patch [fragile=]: fragile=1 makes copies that survive machine checks use copy_mc_fragile(). */
 static void native_fragile(struct native_request *r)
 {
 	fragile = native_number_or(r, "fragile", 0);
@@ -30,7 +30,7 @@ static void native_fragile(struct native_request *r)
 }
 NATIVE_BOOT(native_fragile);
 
-/* skew tree= bytes=: the pages begin so many bytes further up in their memory. */
+/* skew tree= bytes=: moves the start of all pages up by BYTES bytes in their memory. */
 NATIVE_COMMAND(skew)
 {
 	page_offset_base = NATIVE_DIRECT + native_number(r, "bytes");
@@ -47,7 +47,7 @@ static int copy_mc(struct folio *to, struct folio *from, unsigned int order)
 	return folio_mc_copy(to, from);
 }
 
-/* Faults at another page of each folio. x86 does not look at the VMA. */
+/* Each folio faults at a different page. x86 ignores the VMA. */
 static int copy_user(struct folio *to, struct folio *from, unsigned int order)
 {
 	unsigned long nr = folio_pfn(to) >> order;
@@ -66,10 +66,10 @@ static int (*const functions[])(struct folio *to, struct folio *from, unsigned i
 
 /*
  * copy tree= function= order= folios= to= from= [early=]: copies folios, which
- * the command init has made, from PFN FROM to PFN TO. A fast string that faults
- * stops EARLY bytes short, once. Answers ns=, error=, that of the first folio
- * that cannot be copied, queued=, the pages that were queued as poisoned, first=,
- * the PFN of the first of them, and faults=.
+ * the command init has made, from PFN FROM to PFN TO. The first fast string that
+ * faults stops EARLY bytes early. Answers ns=, error= (of the first folio that
+ * cannot be copied), queued= (number of pages queued as poisoned), first= (the PFN
+ * of the first of them) and faults=.
  */
 NATIVE_COMMAND(copy)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The memmap of ordinary memory, hot-added or initialised late at boot: the zone
- * that the memory goes to, and the functions that the allocator calls.
+ * The memmap of ordinary memory, hot-added or deferred at boot: the zone that the
+ * memory goes to, and stand-ins for functions that the allocator calls.
  */
 #include <linux/memblock.h>
 #include <linux/memory_hotplug.h>
@@ -12,14 +12,14 @@
 #include "glue.h"
 
 NATIVE_OBJECTS("mm/mm_init.o", "mm/page_alloc.o", "mm/memory_hotplug.o", "lib/list_debug.o");
-/* The function that padata calls, and so does the command boot; the latter on 6.12. */
+/* The function that padata calls; the command boot calls it, too. On 6.12 it is the second. */
 NATIVE_STATICS("deferred_init_memmap_job", "deferred_init_memmap_chunk");
-/* online_pages() would recompute watermarks: that needs the whole machine. */
+/* Recomputing the watermarks needs the whole machine, so online_pages() leaves that out. */
 NATIVE_LEFT_OUT("mm/memory_hotplug.o:init_per_zone_wmark_min");
 
 enum { NATIVE_MAX_FREE = 8 };
 
-/* The ranges of PFNs that memblock has free. */
+/* The ranges of PFNs that are free in memblock. */
 static struct {
 	unsigned int nr;
 	unsigned long start[NATIVE_MAX_FREE], end[NATIVE_MAX_FREE];
@@ -30,7 +30,7 @@ static struct {
 #define deferred_init_memmap_job	deferred_init_memmap_chunk
 #endif
 
-/* In the objects; no header of modules has them. */
+/* Defined in the objects, but no header that modules can include declares them. */
 void deferred_init_memmap_job(unsigned long start_pfn, unsigned long end_pfn,
 			      void *arg);
 
@@ -70,7 +70,7 @@ static struct zone *native_normal(void)
 	return &native_pgdat->node_zones[ZONE_NORMAL];
 }
 
-/* Begin with an empty node, and an empty zone that spans the memory of a command. */
+/* Make an empty node, with an empty zone that spans the memory of the command. */
 static void native_zone(struct native_request *r)
 {
 	unsigned long start = native_number(r, "start"), pages = native_number(r, "pages");
@@ -101,7 +101,7 @@ static void native_zone(struct native_request *r)
 	*native_unaccepted() = native_number_or(r, "unaccepted", 0);
 }
 
-/* The callback of a driver, which checks its pages and lets all of them go online. */
+/* The callback of a driver: checks its pages and brings all of them online. */
 static void native_online_page(struct page *page, unsigned int order)
 {
 	unsigned long i;
@@ -115,11 +115,11 @@ static void native_online_page(struct page *page, unsigned int order)
 
 /*
  * hotplug tree= start= pages= block= [nid=] [unaccepted=] [driver=]: adds memory to
- * an empty zone and brings it online, one block of BLOCK pages after the other;
- * blocks are aligned, so the first may be cut. driver=1 has the callback of a driver
- * decide which pages go online. PFN START + PAGES is aligned to the largest buddy,
- * as the kernel demands. Answers init= and walk=, ns before and after the
- * notifiers, and events=.
+ * an empty zone and brings it online, one block of BLOCK pages after the other.
+ * Blocks are aligned, so the first one may be shorter. With driver=1 the callback of
+ * a driver decides which pages go online. START + PAGES must be aligned to the
+ * largest buddy, as the kernel demands. Answers init= and walk= (ns before and after
+ * the notifiers) and events=.
  */
 NATIVE_COMMAND(hotplug)
 {
@@ -148,8 +148,9 @@ NATIVE_COMMAND(hotplug)
 
 /*
  * boot tree= start= pages= free0= end0= ... [nid=] [unaccepted=]: initialises and
- * frees memory as a thread of boot does, where memblock has it free: up to eight
- * ranges from PFN FREE0 to before END0, FREE1 and so on. Answers ns= and events=.
+ * frees memory as a thread of boot does. It does so for the ranges that are free in
+ * memblock: up to eight, from PFN FREE0 up to but not including END0, FREE1 and so
+ * on. Answers ns= and events=.
  */
 NATIVE_COMMAND(boot)
 {
@@ -173,7 +174,7 @@ NATIVE_COMMAND(boot)
 	native_answer(r, "events", native_events);
 }
 
-/* zone tree=: answers hash=, FNV-1a over the node that the last of these left. */
+/* zone tree=: answers hash=, FNV-1a over the node as the last such command left it. */
 NATIVE_COMMAND(zone)
 {
 	const u8 *bytes = (const u8 *)native_pgdat;
@@ -185,7 +186,7 @@ NATIVE_COMMAND(zone)
 	native_answer(r, "hash", hash);
 }
 
-/* The free ranges of memblock, one after the other. */
+/* Iterate over the free ranges of memblock. */
 void __next_mem_range(u64 *i, int nid, enum memblock_flags flags,
 		      struct memblock_type *memory, struct memblock_type *reserved,
 		      phys_addr_t *start, phys_addr_t *end, int *node)
@@ -200,7 +201,7 @@ void __next_mem_range(u64 *i, int nid, enum memblock_flags flags,
 }
 
 #ifdef for_each_free_mem_pfn_range_in_zone_from
-/* The same, on 6.12, where they lie in the zone. */
+/* The same on 6.12, for the ranges within the zone. */
 void __next_mem_pfn_range_in_zone(u64 *i, struct zone *zone, unsigned long *start,
 				  unsigned long *end)
 {
@@ -213,7 +214,7 @@ void __next_mem_pfn_range_in_zone(u64 *i, struct zone *zone, unsigned long *star
 }
 #endif
 
-/* Counts in the zone at once, without a CPU's share. */
+/* Update the counter of the zone directly, without per-CPU counts. */
 void __mod_zone_page_state(struct zone *zone, enum zone_stat_item item, long delta)
 {
 	atomic_long_add(delta, &zone->vm_stat[item]);
