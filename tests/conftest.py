@@ -6,7 +6,7 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def cache_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A cache of each test's own, and a place for reports: none sees or touches the user's."""
+    """A cache and a place for reports for each test, so that none touches the user's."""
     home = tmp_path / "cache-home"
     monkeypatch.setenv("XDG_CACHE_HOME", str(home))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state-home"))
@@ -14,5 +14,5 @@ def cache_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with what builds whole kernels, or fetches one: the rest goes on meanwhile."""
+    """Begin with tests that build or fetch whole kernels: the others run meanwhile."""
     items.sort(key=lambda item: not item.path.name.startswith(("test_stock", "test_vm")))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Results for tests: of a size and a noise that can be chosen, in both schemas."""
+"""Makes results for tests, with chosen sizes and noise, in both schemas."""
 
 import json
 import random
@@ -50,22 +50,22 @@ def body(
     """Return the contents of a result file of today's schema.
 
     Args:
-        cpu: of the machine.
-        cpu_class: of the machine.
-        runs: of each row.
+        cpu: CPU of the machine.
+        cpu_class: CPU class of the machine.
+        runs: number of runs of each row.
         noise: standard deviation of a round, as a share of the times.
         outlier: factor of the fastest run of each row but base's.
-        seed: of the noise.
+        seed: seed of the noise.
         drift: factor of all times.
-        workloads: of devices.
-        memory: whether ordinary memory is brought up as well.
-        sizes: of the devices.
-        threads: that share the work.
-        returns: kinds of them; the first is that of the machine's own kernel.
+        workloads: workloads of devices.
+        memory: whether there are rows of ordinary memory as well.
+        sizes: sizes of the devices.
+        threads: numbers of threads that share the work.
+        returns: kinds of returns; the first one is that of the machine's own kernel.
         variants: milliseconds for 100 GB.
         folio: whether folios are copied as well.
         series: digest of the patches.
-        accel: of guests.
+        accel: accelerator of the guests.
     """
     chance = random.Random(seed)
     rows: list[dict[str, Any]] = []
@@ -137,7 +137,7 @@ def body(
 
 
 def first_schema(**changes: Any) -> dict[str, Any]:  # noqa: ANN401 - those of body()
-    """Return the same as the first schema had it: flat rows, other names of modes, more of them.
+    """Return the same in the first schema, with flat rows, other names of modes and more modes.
 
     The rows of base and slow are repeated for each number of threads.
     """
@@ -199,5 +199,5 @@ def text(**changes: Any) -> bytes:  # noqa: ANN401 - those of body()
 
 
 def result(**changes: Any) -> Result:  # noqa: ANN401 - those of body()
-    """Return a result as it is read."""
+    """Return the result that the reader makes of such a file."""
     return reader.parse(text(**changes), "a.json")

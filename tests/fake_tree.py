@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A stand-in for a kernel tree: only the lines that the series' edits need, each where it stands.
+"""Makes a stand-in for a kernel tree: only the lines that the series' edits need, at their places.
 
-They come from the edits themselves, so that nothing of the kernel is stored for the tests.
+The lines come from the edits themselves, so that the tests store nothing of the kernel.
 """
 
 import re
@@ -30,9 +30,9 @@ class Needed:
     Attributes:
         line: the kernel line of the tree.
         topic: the topic of the first step that needs it.
-        step: the folder of that step in the topic's.
+        step: the name of that step.
         path: its file.
-        number: its place there, from 1.
+        number: its number in the file, from 1.
     """
 
     line: str
@@ -49,7 +49,7 @@ def make(tree: Path, line: str = LINE) -> None:
         for path, lines in _unpatched(line).items()
     }
     version, patchlevel = line.split(".")
-    # `make mrproper` is what a build asks for first.
+    # A build runs `make mrproper` first.
     files["Makefile"] = [f"VERSION = {version}", f"PATCHLEVEL = {patchlevel}", "mrproper:"]
     files["Kconfig"] = ['mainmenu "none"']
     for path, lines in files.items():
@@ -58,12 +58,12 @@ def make(tree: Path, line: str = LINE) -> None:
 
 
 def needed(line: str = LINE) -> list[Needed]:
-    """Return a line for each step and file that the step edits, as far as there is one."""
+    """Return a needed line for each step and each file that it edits, if there is one."""
     order = [step.path for step in steps.of(line)]
     found: dict[tuple[str, str], Needed] = {}
     for path, lines in _unpatched(line).items():
         for number, one in enumerate(lines, 1):
-            # An empty line may be many a place.
+            # An empty line could match at many places.
             if one.text:
                 topic, step = one.step.split("/")
                 found.setdefault((one.step, path), Needed(line, topic, step, path, number))
@@ -83,7 +83,7 @@ def edited(diff: str) -> list[str]:
 
 
 def _unpatched(line: str) -> dict[str, list[_Line]]:
-    """Return what the edits say of each file before the first step; other lines have no text."""
+    """Return the lines of each file before the first step; lines not in an edit have no text."""
     before: dict[str, list[_Line]] = {}
     now: dict[str, list[_Line]] = {}
     added = set()
@@ -94,7 +94,7 @@ def _unpatched(line: str) -> dict[str, list[_Line]]:
             ]
             added.add(new)
         path, at, left = "", 0, 0
-        shift = 0  # by how many lines the hunks so far have moved the rest of the file
+        shift = 0  # lines by which the hunks so far have moved the rest of the file
         for text in step.diff.read_text().splitlines() if step.diff else ():
             hunk = _HUNK.match(text)
             if left == 0 and text.startswith("+++ b/"):

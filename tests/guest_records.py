@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Guests that several test files boot, and the checks of their records."""
+"""Boots guests for several test files, and checks their records."""
 
 import os
 
@@ -39,7 +39,7 @@ def from_stock_kernel(
 
 
 def check_memmaps(scenario: str, guests: dict[str, tuple[list[Record], str]]) -> None:
-    """Check that base and each mode of patched left the same memmap, a large one."""
+    """Check that base and each mode of patched left the same memmap, and that it is large."""
     records = {tree: said for tree, (said, _) in guests.items()}
     rows = binds.rows_of(scenario, records, DEVICE)
     expected = [("base", ""), *(("patched", mode) for mode in MODES)]

@@ -9,7 +9,7 @@ _KNOWN = steps.lines()
 _LONG = bool(os.environ.get("PAGEMINT_LONG"))
 
 LINES = _KNOWN if _LONG else [_KNOWN[0], _KNOWN[-1]]
-"""The oldest, which differs most, and the newest; in the long run all that the series has."""
+"""The oldest line, which differs most, and the newest; in the long run all lines."""
 
 WHOLE = _KNOWN if _LONG else _KNOWN[-1:]
-"""Those of them for what takes minutes on each line, or is alike on all."""
+"""The lines for tests that take minutes on each line, or that are alike on all lines."""

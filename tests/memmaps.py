@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Memmaps that a native host shares with a test, and calls of memmap_init_zone_device()."""
+"""Shares memmaps between a native host and a test, and calls memmap_init_zone_device()."""
 
 import mmap
 import os
@@ -19,13 +19,13 @@ from pagemint.native.workload import FIRST_PFN
 SECTION = 1 << 15
 PAGEBLOCK = 512
 DEDUPLICATED = 128  # pages of a compound that have a memmap of their own
-MARGIN = 64  # pages that are watched on both sides of the written ones
+MARGIN = 64  # pages that are compared on both sides of the written ones
 WINDOW = 2 * SECTION + 3 * (1 << 18) + 2 * MARGIN
 POISON = 0xA5
 MIGRATE_MOVABLE = 1
 TYPES = ("private", "coherent", "fsdax", "generic", "pci_p2pdma")
 CONFIGS = {"mask": objects.DEBIAN, "pointer": objects.NO_MASK}
-# On 6.12 tails point to their head in either.
+# On 6.12 tails point to their head in both configurations.
 HOSTS = [
     (line, name)
     for line in LINES
@@ -44,9 +44,9 @@ class Case:
     """One call of memmap_init_zone_device().
 
     Attributes:
-        start: the first PFN, counted from the first that the window can hold.
-        nr: pages, those of the altmap among them.
-        altmap: pages that the altmap reserves and has for the memory map, or None.
+        start: the first PFN, counted from the first one of the window.
+        nr: number of pages, with those of the altmap.
+        altmap: pages that the altmap reserves, and pages that it has for the memmap; or None.
     """
 
     type: str
@@ -97,7 +97,7 @@ class Memmap:
         self.threads = 1  # of the last initialisation
 
     def init(self, case: Case, variant: str) -> tuple[bytes, list[str], int]:
-        """Poison the watched pages, initialise, and return them, the pageblocks and the events."""
+        """Poison pages, initialise; return these pages, the pageblocks and the events."""
         watched = (case.written_end if case.written_end > case.first else case.end) + MARGIN
         low = min(case.first, FIRST_PFN + MARGIN + case.start) - MARGIN
         self.host.ask("poison", byte=POISON, first=low, pages=watched - low)
@@ -111,13 +111,13 @@ class Memmap:
 
 
 def blocks_of(host: Host, tree: str) -> list[str]:
-    """Return the pageblocks that a tree has set up, each as PFN:MIGRATETYPE:ISOLATED."""
+    """Return the pageblocks of a tree's last run, each as PFN:MIGRATETYPE:ISOLATED."""
     blocks = host.ask("blocks", tree=tree)
     return blocks["block"].split(",") if blocks else []
 
 
 def differences(one: bytes, other: bytes) -> list[str]:
-    """Return where two memory maps differ, the first few places."""
+    """Return the first few places at which two memmaps differ."""
     if one == other:
         return []
     assert len(one) == len(other)
@@ -134,7 +134,7 @@ def differences(one: bytes, other: bytes) -> list[str]:
 
 @contextmanager
 def shared_map(program: Program, *, trace: bool, window: int) -> Iterator[tuple[Host, int]]:
-    """Start a host and share the memory map of `window` pages with it, by that descriptor."""
+    """Start a host; yield it, and the descriptor of a memmap of `window` pages that it shares."""
     memory = os.memfd_create("memmap")
     os.ftruncate(memory, window * STRUCT_PAGE)
     with Host(program, memory) as host:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the series touches compiles where it does not stream, too, and where it is not there.
+"""The files that the series touches also compile where it does not stream, or is switched off.
 
-On the newest line. Part of `make check-long`: half a minute for each configuration, or a minute.
+Only the newest line. Part of `make check-long`: up to a minute for each configuration.
 """
 
 import os
@@ -60,10 +60,10 @@ class Case:
     """A configuration, on top of the architecture's own.
 
     Attributes:
-        arch: what to build for.
-        options: that it must have.
-        objects: to build.
-        stores: what streams in the test of the streaming stores, as objdump has it; "" if nothing.
+        arch: the architecture to build for.
+        options: options that it must have.
+        objects: objects to build.
+        stores: the non-temporal store instruction, as objdump prints it; "" if there is none.
     """
 
     arch: Arch

@@ -68,7 +68,7 @@ def _refusal(*argv: str | Path, before: str = "", status: int = 1, **environment
 
 
 def _entries(home: Path) -> list[str]:
-    """Return what is in the cache, complete or not, apart from lock files."""
+    """Return the entries of the cache, complete or not, without lock files."""
     return sorted(
         str(path.relative_to(home)) for path in home.glob("*/*") if path.suffix != ".lock"
     )
@@ -114,7 +114,7 @@ def test_a_size_that_cannot_be_is_refused(tree: Path, size: str, why: str) -> No
 
 
 def test_a_memory_map_larger_than_memory_is_refused(tree: Path) -> None:
-    # A 64th of the device is its memory map; no machine has more memory free than it has.
+    # The memmap takes a 64th of the device: at this size all memory, which is never all free.
     size = min(64 * machine.memory()["MemTotal"], 16 * 10**12) // 10**9
     if size == 16_000:
         pytest.skip("this machine can map the largest device")
@@ -166,7 +166,7 @@ def test_an_edit_that_does_not_apply_is_named(
     said = _refusal("--ksrc", tree, "--size", "4MiB")
     assert f"{line.topic}: {line.step} does not match {line.path}" in said
     assert (tree / line.path).read_text() == text
-    # The copy of the tree is whole, and of use once the tree is mended elsewhere.
+    # The copy of the tree is complete, and a later bench can use it.
     assert [name.split("-")[0] for name in _entries(cache_home)] == ["trees/own"]
 
 
@@ -215,7 +215,7 @@ def test_a_cache_that_cannot_be_written_is_refused(tree: Path) -> None:
 
 @dataclass(frozen=True)
 class _Moment:
-    """When to interrupt: a while after a process runs whose command line has these words."""
+    """When to interrupt: some time after a process with these words in its command line starts."""
 
     words: str
     seconds: float
@@ -235,13 +235,13 @@ _TIMING = (
 
 @pytest.fixture(scope="module")
 def user_cache() -> Path:
-    """The user's own cache, with what a bench builds in it."""
+    """The user's own cache, after a bench."""
     link.link(trees.pair(sources.get(fake_tree.LINE)), objects.DEBIAN)
     return cache.root()
 
 
 def _mark(directory: Path) -> str:
-    """Return a directory for temporary files, which tells the processes that were given it."""
+    """Return a directory for temporary files; processes that inherit it can be found by it."""
     mark = directory / uuid.uuid4().hex
     mark.mkdir()
     return str(mark)
@@ -271,7 +271,7 @@ def _running(mark: str) -> dict[int, str]:
                 words = (path / "cmdline").read_bytes().split(b"\0")
                 found[int(path.name)] = " ".join(map(os.fsdecode, words))
         except OSError:
-            pass  # it has ended meanwhile, or is another user's
+            pass  # it has ended meanwhile, or belongs to another user
     return found
 
 
@@ -296,7 +296,7 @@ def test_an_interrupted_bench_leaves_no_process_and_the_next_run_succeeds(
         (cache_home / kind).symlink_to(user_cache / kind)
     result = tmp_path / "result.json"
     argv = ("--kernel", fake_tree.LINE, "--workload", "fsdax", "--json", str(result))
-    # To compile all objects once more takes minutes.
+    # Compiling all objects again takes minutes.
     long = bool(os.environ.get("PAGEMINT_LONG"))
     compiled = cache_home if long else user_cache
     moments = [(cache_home, moment) for moment in (*_FIRST, *(_COMPILING if long else ()))]
@@ -313,9 +313,9 @@ def test_an_interrupted_bench_leaves_no_process_and_the_next_run_succeeds(
         lines = [line for line in err.splitlines() if line.startswith("pagemint: ")]
         assert lines[-1:] == ["pagemint: interrupted; run again to continue"]
         assert err.splitlines()[-1] == lines[-1]
-        time.sleep(0.1)  # for what was killed to be gone
+        time.sleep(0.1)  # until the killed processes are gone
         assert _running(mark) == {}, moment
-        # Whatever is there is complete.
+        # All entries that exist are complete.
         for kind in ("builds", "native"):
             left = [path for path in (cache_home / kind).glob("*") if path.is_dir()]
             assert [path for path in left if not (path / ".complete").exists()] == []

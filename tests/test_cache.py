@@ -30,7 +30,7 @@ print((cache.entry("kind", "key", make, in_place=sys.argv[2] == "1") / "file").r
 
 
 def _maker(calls: Path, *, in_place: bool = False) -> subprocess.Popen[str]:
-    """Return a process that makes an entry, which it ends when it is given a line."""
+    """Return a process that makes an entry, and completes it when it reads a line."""
     argv = [sys.executable, "-c", _MAKER, str(calls), str(int(in_place))]
     pipe = subprocess.PIPE
     return subprocess.Popen(argv, stdin=pipe, stdout=pipe, stderr=pipe, text=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What `make docs` writes: manual page and completions; and the figures of the README."""
+"""The manual page and the completions that `make docs` writes, and the figures of the README."""
 
 import argparse
 import subprocess
@@ -76,5 +76,5 @@ def test_fish_completes() -> None:
 
 def test_the_table_of_the_readme_is_that_of_the_kept_results() -> None:
     made = _run(sys.executable, str(_ROOT / "scripts/readme_table.py"))
-    # If this fails since a result or the series changed: python scripts/readme_table.py
+    # If a result or the series changed: put the output of scripts/readme_table.py into the README.
     assert made.strip() in (_ROOT / "README.md").read_text()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Both trees' copies of folios against plain bytes, for each class of CPU, and over faults."""
+"""Compares both trees' copies of folios with plain bytes, for each class of CPU, and on faults."""
 
 import mmap
 import os
@@ -19,10 +19,10 @@ from pagemint.native.process import Host
 from pagemint.native.workload import FIRST_PFN
 from pagemint.native.workloads.folio import CLASSES, FUNCTIONS
 
-GUARD = 2  # pages that are watched on both sides of a destination
+GUARD = 2  # pages that are compared on both sides of a destination
 ORDER_MAX = 10
-FROM = 1 << ORDER_MAX  # where sources begin, in pages from FIRST_PFN
-TO = 4 << ORDER_MAX  # past the sources, and the guard before it too
+FROM = 1 << ORDER_MAX  # the first page of the sources, counted from FIRST_PFN
+TO = 4 << ORDER_MAX  # the first page of the destinations; its guard is past the sources, too
 PAGES = 8 << ORDER_MAX
 EHWPOISON = 133
 SKEWS = {
@@ -32,18 +32,18 @@ SKEWS = {
     "inside a page": 2048,
     "last byte of a line": 4033,
 }
-"""How far the kernel's pages begin inside those of the host, which are what can fault."""
+"""Bytes from a host page, which is the unit that can fault, to the kernel's page inside it."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """What the host says of a copy.
+    """The host's answer about a copy.
 
     Attributes:
         status: 0 or a negative error.
-        queued: how many pages memory_failure_queue() was told.
-        first: the first of them, counted from the source's first page.
-        faults: how many accesses to the source faulted.
+        queued: number of calls of memory_failure_queue().
+        first: the page of the first call, counted from the source's first page.
+        faults: number of accesses to the source that faulted.
     """
 
     status: int
@@ -62,7 +62,7 @@ class Memory:
         self.skew = 0
 
     def move(self, skew: int) -> None:
-        """Have the kernel's pages begin `skew` bytes further up."""
+        """Move the start of the kernel's pages up by `skew` bytes."""
         self.skew = skew
         self.host.ask("memory", first=FIRST_PFN, pages=PAGES, fd=self.descriptor)
         for tree in ("base", "patched"):
@@ -77,7 +77,7 @@ class Memory:
         return self.bytes[at : at + pages * PAGE]
 
     def fold(self, page: int, order: int) -> None:
-        """Make a compound there, as the base tree makes them."""
+        """Make a compound at `page`, with the base tree's code."""
         where = {"start": FIRST_PFN + page, "pages": 1 << order, "order": order}
         self.host.ask("init", tree="base", type="fsdax", altmap=1, **where)
 
@@ -113,7 +113,7 @@ def memory(request: pytest.FixtureRequest) -> Iterator[Memory]:
 
 
 def same(one: bytes, other: bytes) -> bool:
-    """Whether they are alike: an assertion that shows how megabytes differ takes minutes."""
+    """Whether they are equal. An assertion on megabytes takes minutes to show how they differ."""
     return one == other
 
 
@@ -183,7 +183,7 @@ def check_fault(memory: Memory, function: str, order: int, host_page: int, early
         assert result.faults >= 1
         after = memory.get(TO - GUARD, pages + 2 * GUARD)
         found = after[GUARD * PAGE : -GUARD * PAGE]
-        # Everything before the poison is there, to the word; nothing of it or behind it.
+        # All words before the poison are copied, and no byte of it or behind it.
         assert same(found[: whole // 8 * 8], data[: whole // 8 * 8]), variant
         assert same(found[whole:], before[: len(found) - whole]), variant
         assert same(after[: GUARD * PAGE], before[: GUARD * PAGE])
@@ -252,7 +252,7 @@ def test_poison_that_can_be_read_again_still_fails_the_copy(
     memory.host.patch("plain", "erms")
     for start in (FROM, TO):
         memory.fold(start, 9)
-    # Where the string instruction stopped: it may stop short, in the page before.
+    # The page in which the string instruction stopped; it may stop early, in the page before.
     stopped = page - 1 if early else page
     for variant, queued in (("base", page), ("patched", stopped)):
         memory.host.ask("hide", pfn=FIRST_PFN + FROM + page, pages=1, once=1)

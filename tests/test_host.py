@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`pagemint host`: what it refuses, on a machine of files; and in a guest, what it times."""
+"""`pagemint host`: its refusals, on a fake machine of files; and its measurement, in a guest."""
 
 import importlib
 import json
@@ -32,7 +32,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (disk / "pmem0p1/partition").write_text("1\n")
     dax = tmp_path / "sys/bus/dax/drivers/device_dax/dax1.0"
     dax.mkdir(parents=True)
-    # That of /dev/null, which any process can have open.
+    # The number of /dev/null, which any process can open.
     (dax / "dev").write_text("1:3\n")
     for path in (pmem, dax):
         (path / "size").write_text("1073741824\n")
@@ -151,7 +151,7 @@ def test_a_device_is_looked_at_before_each_unbind(
 
 
 def bind(mode: str, filled: int, digest: str = "ab") -> dict[str, Any]:
-    """What guest/scenarios.py says of a bind."""
+    """The record that guest/scenarios.py writes about a bind."""
     times = {"bind_ns": 9_000_000, "init_ns": 1_000_000 if filled else 3_000_000, "pages": 1000}
     counts = {"pages_filled": filled, "mismatches": 0, "calls": 1} if mode != "base" else {}
     return {"scenario": "existing", "mode": mode, "hash": digest, **times, **counts}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Every mode leaves the memory map that the base tree's own object code leaves, byte for byte."""
+"""Every mode leaves the same memmap as the base tree's own object code, byte for byte."""
 
 import os
 from collections.abc import Iterator
@@ -39,7 +39,7 @@ def cases(draw: st.DrawFn) -> Case:
     )
     start = draw(st.one_of(st.integers(0, 2 * SECTION), near_edge))
     if draw(st.booleans()):
-        # As drivers have it: compounds are aligned.
+        # Align compounds, as drivers do.
         start = max(0, (start >> order << order) - MARGIN)
     most = 2 << 18 if order == 18 else 2 * SECTION + 100
     nr = draw(st.one_of(st.integers(0, 5), st.integers(0, 3000), st.integers(most // 2, most)))
@@ -70,7 +70,7 @@ def check(memmap: Memmap, case: Case) -> None:
         assert mode_blocks == blocks, mode
         assert mode_events == events, mode
 
-    # The oracle, too, is where it should be.
+    # Check the oracle, too: base must write where it should, and leave the margins alone.
     empty = bytes([POISON]) * MARGIN * STRUCT_PAGE
     low = FIRST_PFN + case.start
     first, end = (case.first - low) * STRUCT_PAGE, (case.written_end - low) * STRUCT_PAGE

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""An installed pagemint: everything it needs comes with it, and it works from any directory."""
+"""An installed pagemint has all files that it needs, and works from any directory."""
 
 import json
 import os
@@ -13,7 +13,7 @@ _ROOT = Path(__file__).parent.parent
 
 
 def _run(*argv: str | Path, cwd: Path) -> str:
-    # Nothing of this checkout may be found by way of the environment.
+    # The environment must not lead Python to this checkout.
     env = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     ended = subprocess.run(argv, capture_output=True, text=True, cwd=cwd, env=env)
     assert ended.returncode == 0, ended.stderr

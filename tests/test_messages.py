@@ -24,7 +24,7 @@ _NAMES += [f"{topic.name}/{steps.COVER}" for topic in steps.topics()]
 
 @pytest.fixture
 def template(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A topic of one step, and its message; its cover letter is without figures."""
+    """The message of a topic with one step, whose cover letter has no figures."""
     folder = tmp_path / "kernel/series/all/01-one"
     folder.mkdir(parents=True)
     (folder / "7.3.diff").touch()

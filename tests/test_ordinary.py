@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Ordinary memory, initialised and freed, is in every mode what the base tree leaves of it."""
+"""Every mode leaves ordinary memory, initialised and freed, as the base tree leaves it."""
 
 import mmap
 import os
@@ -20,7 +20,7 @@ from pagemint.native.workload import FIRST_PFN
 SECTION = 1 << 15
 PAGEBLOCK = 512
 CHUNK = 1024
-MARGIN = CHUNK  # pages that are watched on both sides of what is written
+MARGIN = CHUNK  # pages that are compared on both sides of the written ones
 WINDOW = 3 * SECTION
 MIGRATE_MOVABLE = 1
 EXAMPLES = 10_000 if os.environ.get("PAGEMINT_LONG") else 300
@@ -28,15 +28,15 @@ EXAMPLES = 10_000 if os.environ.get("PAGEMINT_LONG") else 300
 
 @dataclass(frozen=True)
 class Case:
-    """Memory that is brought up.
+    """Memory that is initialised and freed.
 
     Attributes:
-        start: the first PFN, counted from the first that the window can hold.
-        nr: pages.
+        start: the first PFN, counted from the first one of the window.
+        nr: number of pages.
         nid: its node.
-        block: pages of a block that is hot-added, or 0 for what boot does.
-        free: where boot finds it free, counted from `start`: first pages and those behind.
-        driver: whether a driver has a say in what goes online.
+        block: pages of a hot-added block; 0 for deferred init at boot.
+        free: the ranges that are free at boot, counted from `start`: first page and end of each.
+        driver: whether a driver decides which pages go online.
         unaccepted: whether a guest has yet to accept the memory.
     """
 
@@ -73,11 +73,11 @@ class Case:
 
 @dataclass(frozen=True)
 class Left:
-    """What a run leaves.
+    """The state that a run leaves.
 
     Attributes:
-        pages: the memory map, with MARGIN pages on both sides.
-        blocks: the pageblocks, as the host says.
+        pages: the memmap, with MARGIN pages on both sides.
+        blocks: the pageblocks, as the host reports them.
         zone: a hash over the node: free lists, counters.
         events: calls of page_ref_set.
     """
@@ -119,9 +119,9 @@ def added(
     """Return memory that is hot-added: it begins within a section and ends with one.
 
     Args:
-        start: pageblocks before it in its first section.
-        sections: how many of them it reaches into.
-        block: sections of a block.
+        start: number of pageblocks before it in its first section.
+        sections: number of sections that it reaches into.
+        block: number of sections in a block.
         nid: its node.
         driver: see Case.
         more: see Case.
@@ -148,7 +148,7 @@ def found_free(draw: st.DrawFn) -> Case:
     nr = draw(st.integers(1, SECTION))
     edge = st.one_of(st.integers(0, nr), st.integers(0, nr // CHUNK).map(lambda n: n * CHUNK))
     edges = sorted(draw(st.sets(edge, min_size=2, max_size=12)))
-    # What lies between two free ranges is reserved.
+    # Pages between two free ranges are reserved.
     free = tuple(zip(edges[::2], edges[1::2], strict=False))
     unaccepted = draw(st.booleans())
     return Case(start, nr, draw(st.integers(0, 1023)), 0, free, unaccepted=unaccepted)
@@ -176,7 +176,7 @@ def check(memory: Memory, case: Case) -> None:
         assert not differences(base.pages, left.pages), mode
         assert left == base, mode
 
-    # The oracle, too, is where it should be, and each page says that nobody has it.
+    # Check the oracle, too: base writes the right pages, each with a reference count of 0.
     written = case.written
     for page in range(-MARGIN, case.nr + MARGIN):
         at = (MARGIN + page) * STRUCT_PAGE

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The report: the page, its plots, and the one that ends a run."""
+"""The report: the page and its plots, and the report at the end of a run."""
 
 import argparse
 import html.parser

@@ -78,7 +78,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chro
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A page of everything there is to draw, one of two results, one emulated, one hostile."""
+    """Pages to look at: one with every plot, one of two results, one emulated, one hostile."""
     both = ("safe", "plain")
     one = fake_result.text(
         sizes=(10**9, 10 * 10**9, 100 * 10**9),
@@ -138,7 +138,7 @@ def overlaps(a: list[float], b: list[float]) -> bool:
 
 
 def faults(found: dict[str, Any]) -> list[str]:
-    """What is wrong with a page as it was seen."""
+    """Return the faults that can be seen on a page."""
     wrong = [f"reaches beyond the page: {each}" for each in found["wide"]]
     if found["scrolled"] > found["width"]:
         wrong.append(f"the page is {found['scrolled']} wide, the window {found['width']}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Results as files: what is written, read, converted and refused."""
+"""Result files: writing, reading, converting and refusing them."""
 
 import datetime
 import json

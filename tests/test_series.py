@@ -45,7 +45,7 @@ def git_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def plain(tmp_path: Path) -> Path:
-    """A kernel tree that is no git checkout."""
+    """A kernel tree that is not a git checkout."""
     tree = tmp_path / "linux"
     fake_tree.make(tree)
     return tree
@@ -95,7 +95,7 @@ def _pagemint(*argv: str | Path, **environment: str) -> subprocess.CompletedProc
     )
 
 
-# What is in kernel/.
+# The contents of kernel/.
 
 
 def test_topics_come_with_those_they_need_in_order() -> None:
@@ -267,7 +267,7 @@ def test_each_commit_holds_what_its_diff_says(checkout: Path) -> None:
             for line in text.splitlines():
                 if line[:1] in ("+", "-") and line[:3] not in ("+++", "---"):
                     balance[line[1:]] += factor if line[0] == "+" else -factor
-        # Where lines repeat, git may pair them in another way.
+        # git may pair repeated lines in another way.
         assert not any(balance.values()), step.path
 
 
@@ -425,7 +425,7 @@ def test_a_directory_that_is_no_kernel_tree_is_refused(tmp_path: Path) -> None:
 def test_no_identity_is_one_line(plain: Path, tmp_path: Path, target: str) -> None:
     before = _state(plain)
     given = plain if target == "--tree" else tmp_path / "mails"
-    # That the result kept may be of another state of the series is said, too.
+    # A note may say that the kept result is of another state of the series.
     result = json.loads(max(files.RESULTS.glob("*.json")).read_text())
     result["kernel"]["series"] = steps.digest(fake_tree.LINE, code=True)
     (tmp_path / "now.json").write_text(json.dumps(result))
@@ -500,7 +500,7 @@ def test_an_interruption_leaves_no_half_made_branch(
     ended = _pagemint("series", "--tree", tree, PATH=f"{tmp_path}/bin:{os.environ['PATH']}")
     assert (tmp_path / "reached").exists()
     assert ended.returncode == 130
-    # On a slow machine it first says what takes so long.
+    # On a slow machine a line about the slow stage may come first.
     assert ended.stderr.endswith("pagemint: interrupted; run again to continue\n")
     assert ended.stderr.count("pagemint: ") == 1
     if when in ("update-ref", "config", "checkout"):
@@ -517,7 +517,7 @@ def test_an_interruption_leaves_no_half_made_branch(
 
 @pytest.fixture
 def awkward_settings(git_home: Path) -> None:
-    """Settings of a user's own that change what mails look like."""
+    """Settings of the user that change the form of mails."""
     with (git_home / "gitconfig").open("a") as file:
         file.write("[format]\n\tattach = true\n\tcoverFromDescription = none\n")
         file.write("[diff]\n\tnoprefix = true\n")

@@ -12,7 +12,7 @@ _ROOT = Path(__file__).parent.parent
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """A checkout with the script alone, and stand-ins for the machine's programs in bin/."""
+    """A checkout with only the script, and stand-ins for the machine's programs in bin/."""
     (tmp_path / "scripts").mkdir()
     shutil.copy(_ROOT / "scripts/setup", tmp_path / "scripts/setup")
     shutil.copy(_ROOT / "pyproject.toml", tmp_path)

@@ -237,7 +237,7 @@ def test_unknown_line_names_those_there_are(mirror: list[Package]) -> None:
 
 @pytest.mark.parametrize("line", ["", "7", "7.3.4", "seven", "../7.3", "7.3\n"])
 def test_what_is_no_line_is_refused(line: str, mirror: list[Package]) -> None:
-    with pytest.raises(Failure, match="no kernel line"):
+    with pytest.raises(Failure, match="not a kernel line"):
         sources.get(line)
 
 

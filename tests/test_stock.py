@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Stock kernels: which are taken, and that the module for them leaves the same memory map."""
+"""Stock kernels: the choice of a kernel, and the memmap that the module for it leaves."""
 
 import shutil
 from pathlib import Path

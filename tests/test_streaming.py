@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The streaming stores against byte loops: as kernel code, and sanitised in user space."""
+"""Tests the non-temporal stores against byte loops: as kernel code, and with the sanitizers."""
 
 import os
 import subprocess
@@ -15,18 +15,18 @@ from pagemint.kernels import objects, sources, trees
 from pagemint.native import link
 from pagemint.native.process import Host
 
-CHECKS = 50_000  # of sizes, alignments and counts
+CHECKS = 50_000  # the least number of checks of sizes, alignments and counts
 
 
 @dataclass(frozen=True)
 class Backend:
-    """How a backend is compiled and run.
+    """A backend, and how to compile and run it.
 
     Attributes:
-        arch: whose header it is in.
-        defines: what chooses it there.
-        compiler: for what it runs on.
-        runner: what runs a program on this machine.
+        arch: the architecture whose header has it.
+        defines: macros that choose it in that header.
+        compiler: the compiler for the CPU that it runs on.
+        runner: the command that runs such a program on this machine.
     """
 
     arch: str
@@ -78,7 +78,7 @@ def sanitised(name: str, kernel: Path, target: Path) -> subprocess.CompletedProc
     plain = [here / "streaming_test.c", here / "streaming_sanitised.c"]
     program = target / "test"
     subprocess.run([backend.compiler, *flags, *plain, glue, "-o", program], check=True)
-    # QEMU has no ptrace(), by which leaks would be looked for.
+    # The search for leaks needs ptrace(), which QEMU lacks.
     env = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0"}
     argv = [*backend.runner, str(program)]
     return subprocess.run(argv, capture_output=True, text=True, check=False, env=env)

@@ -147,7 +147,7 @@ def test_every_row_is_in_the_tables() -> None:
     assert "…" not in shown
     for row in result.rows:
         assert (row.case.function or row.case.workload) in shown
-    # Base and base2 stand in the tables of two threads as well.
+    # The tables of two threads have rows of base and base2, too.
     lines = shown.partition("Limits: ")[0].splitlines()
     assert sum(" base " in line for line in lines) == 2 * 2 * 4 + 2 * 3 + 2 * 3 * 4
     assert sum(" streaming " in line for line in lines) == 2 * 2 * 4 + 2 * 3

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Threads that share a memory map leave what one leaves, wherever it is cut."""
+"""Threads that share a memmap leave the same bytes as one thread, wherever it is cut."""
 
 from collections.abc import Iterator
 
@@ -43,7 +43,7 @@ CASES = {
 
 
 def shared_among(case: Case, threads: int) -> int:
-    """Return how many of `threads` a case is worth: one for each GiB of what is written."""
+    """Return how many of `threads` work on a case: at most one for each GiB that is written."""
     size, compound = case.end - case.first, 1 << case.order
     if case.first % compound:
         return 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What is said of results: gains, noise, the best mode, and two results side by side."""
+"""Verdicts on results: gains, noise, the best mode, and two results side by side."""
 
 import json
 from typing import Any
@@ -16,7 +16,7 @@ SMALL: dict[str, Any] = {"workloads": ("fsdax",), "variants": {"base": 57.0, "st
 
 
 def judged(**changes: Any) -> Judged:  # noqa: ANN401 - those of fake_result.body()
-    """What can be said of a made result."""
+    """Return a made result with its verdicts."""
     return Judged(fake_result.result(**changes))
 
 

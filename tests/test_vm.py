@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The VM lab: what it says of guests that fail, and a quick run of both kernels."""
+"""The VM lab: its messages about guests that fail, and a quick run of both kernels."""
 
 import importlib
 import json
@@ -24,7 +24,7 @@ from pagemint.results.rows import Case, Check
 
 
 def record(mode: str, digest: str, nanoseconds: int = 1_000_000) -> dict[str, Any]:
-    """What a guest says of one rebind."""
+    """The record of a guest about one rebind."""
     times = {"bind_ns": 3 * nanoseconds, "init_ns": nanoseconds, "pages": 1000}
     return {"scenario": "fsdax", "mode": mode, "hash": digest, **times}
 
@@ -192,7 +192,7 @@ def test_a_patched_kernel_without_modes_is_not_base() -> None:
 
 
 def move(nanoseconds: int) -> Record:
-    """What a guest says of one move."""
+    """The record of a guest about one move."""
     return {"workload": "migrate", "function": "", "ns": nanoseconds, "bytes": 4 << 20}
 
 
@@ -266,7 +266,7 @@ SCENARIOS = ("fsdax", "devdax", "devdax-mem", "private")
 
 @pytest.fixture(scope="module", params=WHOLE)
 def guests(request: pytest.FixtureRequest) -> dict[str, tuple[list[Record], str]]:
-    """What guests with the two kernels recorded, and their consoles."""
+    """The records of guests with the two kernels, and their consoles."""
     base, patched = trees.pair(steps.source_for(request.param, None))
     kernels = image.kernel(base, ("vm",)), image.kernel(patched, ("vm", "kunit"))
     # With three CPUs a node has two, and a suite has threads.

@@ -20,7 +20,7 @@ SCENARIOS = [name for names in BIND_SCENARIOS.values() for name in names]
 
 @pytest.fixture(scope="module", params=WHOLE)
 def guests(request: pytest.FixtureRequest) -> dict[str, tuple[list[Record], str]]:
-    """What guests with the two kernels recorded, and their consoles."""
+    """The records of guests with the two kernels, and their consoles."""
     lab = LABS["arm64"]
     base, patched = (
         replace(tree, arch=lab.arch) for tree in trees.pair(steps.source_for(request.param, None))

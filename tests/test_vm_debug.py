@@ -27,10 +27,10 @@ DEVICE = 512 << 20
 BINDS = ("fsdax", "devdax", "devdax-mem", "private")
 USES = ("fsdax-files", "devdax-mapping", "devdax-mem-mapping", "kmem", "migrate", "folio")
 CYCLES = 1000
-SHARED = 3 << 30  # bytes of a device that two threads are worth
+SHARED = 3 << 30  # bytes of a device whose memmap two threads share
 SHARED_BINDS = 100
 HOTPLUGS = 100
-LEAK = 4 << 20  # bytes that may come and go with the page cache and the lists of free objects
+LEAK = 4 << 20  # bytes by which the page cache and lists of free objects may change
 
 Records = list[Record]
 Runner = Callable[..., Records]
@@ -38,21 +38,21 @@ Runner = Callable[..., Records]
 
 @pytest.fixture(scope="module")
 def debug() -> dict[str, Kernel]:
-    """Both kernels with DEBUG_VM, lockdep, kmemleak and page_owner, where the engine runs."""
+    """Both kernels with DEBUG_VM, lockdep, kmemleak and page_owner; the series' engine runs."""
     pair = trees.pair(steps.source_for("7.3", None))
     return {tree.variant: image.kernel(tree, (*FRAGMENTS, "debug")) for tree in pair}
 
 
 @pytest.fixture(scope="module")
 def kasan() -> Kernel:
-    """The patched kernel with KASAN, where the engine is off."""
+    """The patched kernel with KASAN, which switches the series' engine off."""
     _, patched = trees.pair(steps.source_for("7.3", None))
     return image.kernel(patched, (*FRAGMENTS, "kasan"))
 
 
 @pytest.fixture(scope="module")
 def run() -> Runner:
-    """Return what runs scenarios in an emulated guest."""
+    """Return a function that runs scenarios in an emulated guest."""
     base, _ = trees.pair(steps.source_for("7.3", None))
     guest = Guest("tcg", DEVICE, 3600, image.selftests(base))
 
@@ -87,7 +87,7 @@ def test_an_active_tracepoint_takes_the_slow_path(run: Runner, debug: dict[str, 
 
 
 def test_threads_share_the_memory_maps_of_binds(debug: dict[str, Kernel]) -> None:
-    # The device has no CPU. What is nearest to it has two, of which one binds.
+    # The device's node has no CPU. The nearest node has two CPUs, one of which binds.
     nearest = "-numa dist,src=0,dst=1,val=30 -numa dist,src=1,dst=2,val=15"
     options = f"{nearest} -numa dist,src=0,dst=2,val=30"
     guest = Guest("tcg", SHARED, 3600, None, cpus=3, options=options)
@@ -146,7 +146,7 @@ def kunit() -> list[str | Path]:
 def test_the_kunit_suites_pass_through_the_kernels_own_tool(
     kunit: list[str | Path], tmp_path: Path
 ) -> None:
-    # It asks for KVM first, which can be there and not work.
+    # kunit.py asks for KVM first, but /dev/kvm can exist and not work.
     emulator = tmp_path / "qemu-system-x86_64"
     emulator.write_text(
         "#!/bin/sh\nfor word; do shift; [ $word = kvm ] && word=tcg; "
@@ -155,7 +155,7 @@ def test_the_kunit_suites_pass_through_the_kernels_own_tool(
     emulator.chmod(0o755)
     env = {**objects.environment(), "PATH": f"{tmp_path}:{os.environ['PATH']}"}
     told = tmp_path / "result.json"
-    # It fails if a test does.
+    # kunit.py fails if a test fails.
     run_program([*kunit, f"--json={told}"], env=env, limit=600, what="kunit.py exec")
     groups = json.loads(told.read_text())["sub_groups"]
     assert {group["name"] for group in groups} >= set(SUITES)

@@ -22,22 +22,22 @@ from pagemint.kernels.image import Kernel
 pytestmark = LONG
 
 EHWPOISON = 133
-DIRECT_MAP = 0xFFFF888000000000  # where a kernel has all memory, with nokaslr and 4-level paging
+DIRECT_MAP = 0xFFFF888000000000  # the direct map of a kernel with nokaslr and 4-level paging
 COPY = "copy_mc_enhanced_fast_string"
-LENGTH = 16  # bytes of that, up to the end of the copy
-# Of bank 1: a load of data that has to be recovered from before the CPU can go on, whose address
-# is known to the page.
+LENGTH = 16  # bytes of COPY, up to the end of its copying
+# An error in bank 1: a data load from which software must recover before the CPU goes on. The
+# address is exact to the page.
 BANK, STATUS, MCG_STATUS, MISC = 1, 0xBD80000000000134, 0x7, 0x8C
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where the CPU is in a copy.
+    """The place of the CPU in a copy.
 
     Attributes:
-        length: bytes of the copy, from when it began.
-        left: bytes of it.
-        address: physical, of the byte to be read next.
+        length: bytes of the whole copy.
+        left: bytes that are left to copy.
+        address: physical address of the next byte to read.
     """
 
     length: int
@@ -46,7 +46,7 @@ class Place:
 
 
 class Monitor:
-    """QEMU's, through a socket."""
+    """QEMU's monitor, through a socket."""
 
     def __init__(self, path: Path) -> None:
         self._socket = socket.socket(socket.AF_UNIX)
@@ -61,7 +61,7 @@ class Monitor:
         self._stream.flush()
         for line in self._stream:
             answer = json.loads(line)
-            # Events come in between.
+            # Skip events, which come between answers.
             if "event" not in answer:
                 return answer["return"]
         raise EOFError
@@ -76,16 +76,16 @@ class Monitor:
 
 @dataclass
 class Poison:
-    """Poison in the source of a copy: hit when the CPU reads it, as often as it does.
+    """Poison in the source of a copy: a machine check each time that the CPU reads it.
 
-    QEMU's machine check comes once, and once it was taken the page reads well again. So the guest
-    is stopped again and again, and has a machine check where its copy stands; and, if what was to
-    be a run of pages then goes on page by page, another one.
+    QEMU injects a machine check once, and the page can be read again afterwards. So the guest is
+    stopped again and again, and gets a machine check at the current place of its copy. If the copy
+    of a run of pages then goes on page by page, it gets another one.
 
     Attributes:
-        symbol: where COPY is.
-        hits: the machine checks that came.
-        error: what went wrong.
+        symbol: the address of COPY.
+        hits: the places of the machine checks.
+        error: the reason of a failure.
     """
 
     symbol: int
@@ -97,7 +97,7 @@ class Poison:
         try:
             pfn = self._wait(directory, ended)
             monitor = Monitor(directory / "monitor")
-            # A page that fails is the end of it; to stop a guest that is going down would keep it.
+            # End once a copy of a single page is hit. A guest that shuts down must not be stopped.
             while not ended.is_set() and not (self.hits and self.hits[-1].length == PAGE):
                 monitor.ask("stop")
                 place = self._place(monitor.registers(), pfn)
@@ -132,10 +132,10 @@ class Poison:
         return Place(registers["RDX"], registers["RCX"], address)
 
     def _is_due(self, place: Place) -> bool:
-        # The same place: what was injected there has not come yet.
+        # The same place as the last hit: that machine check has not come yet.
         if self.hits and self.hits[-1] == place:
             return False
-        # Early in a run, for the rest of it to take its time.
+        # Only early in a run: the rest of the copy must last until the machine check comes.
         return place.length == PAGE or place.left > place.length // 2
 
 
@@ -158,7 +158,7 @@ def test_a_copy_survives_a_machine_check(
     ended = threading.Event()
     hitting = threading.Thread(target=poison.lie, args=(tmp_path, ended))
     hitting.start()
-    # Another vendor's CPU has no machine check that a kernel recovers from.
+    # A kernel recovers from a machine check only on a CPU of this vendor.
     options = (
         f"-cpu max,vendor=GenuineIntel,la57=off -qmp unix:{tmp_path}/monitor,server=on,wait=off"
     )
@@ -170,7 +170,7 @@ def test_a_copy_survives_a_machine_check(
         hitting.join()
     assert not poison.error
     last = poison.hits[-1]
-    # A page that failed by itself, after the run in which the copy stopped.
+    # The last hit is in the copy of a single page, after the run in which the copy stopped.
     assert last.length == PAGE
     assert all(hit.length == PAGE for hit in poison.hits) == (variant == "base")
     assert record["result"] == -EHWPOISON

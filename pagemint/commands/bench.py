@@ -142,7 +142,7 @@ class _Hosts:
         with step(f"touching {format_size(size)} of memory"):
             huge = workload.setup(self._host, asked)
         if not self._held and huge < size * 0.9:
-            note("pagemint: few huge pages, so times are not a kernel's; see 'pagemint doctor'")
+            note("pagemint: few huge pages, so times differ from a kernel's; see 'pagemint doctor'")
         self.huge_bytes = max(self.huge_bytes, huge)
 
 
