@@ -16,7 +16,7 @@ static void copy_movsq(void *dst, const void *src, size_t bytes)
 	asm volatile("rep movsq" : "+D" (dst), "+S" (src), "+c" (bytes) : : "memory");
 }
 
-/* A loop over four vectors at a time, of type @type, which @load and @store move. */
+/* Define a loop that copies four vectors of @type at a time, with @load and @store. */
 #define DEFINE_COPY(name, isa, type, load, store)				\
 __attribute__((target(isa)))							\
 static void copy_##name(void *dst, const void *src, size_t bytes)		\

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Per-CPU data: kernel code finds it through %gs. */
+/* Per-CPU data, which kernel code reaches through %gs. */
 #define _GNU_SOURCE
 #include <asm/prctl.h>
 #include <string.h>
@@ -21,5 +21,5 @@ void gs_set(void)
 	fixed_map(NATIVE_GS, NATIVE_GS_SIZE, 1);
 	*(unsigned long *)(NATIVE_GS + NATIVE_GS_CANARY) = k___ref_stack_chk_guard;
 	if (syscall(SYS_arch_prctl, ARCH_SET_GS, NATIVE_GS))
-		host_die("this system forbids to set %gs");
+		host_die("this system does not allow setting %gs");
 }

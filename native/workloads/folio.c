@@ -47,7 +47,7 @@ static int copy_mc(struct folio *to, struct folio *from, unsigned int order)
 	return folio_mc_copy(to, from);
 }
 
-/* Each folio faults at a different page. x86 ignores the VMA. */
+/* The faulting address is in a different page of each folio. x86 ignores the VMA. */
 static int copy_user(struct folio *to, struct folio *from, unsigned int order)
 {
 	unsigned long nr = folio_pfn(to) >> order;

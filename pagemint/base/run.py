@@ -67,7 +67,7 @@ def run(
         Failure: the program is not installed, takes too long, or ends with a status other than 0.
     """
     if cwd is not None and not cwd.is_dir():
-        raise Failure(f"{what}: there is no directory {cwd}", "run again to make it anew")
+        raise Failure(f"{what}: there is no directory {cwd}", "run again to recreate it")
     child = None
     try:
         # Ctrl-C between the start of the child and this assignment would leave it running.

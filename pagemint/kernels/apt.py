@@ -99,7 +99,7 @@ def download(wanted: Iterable[Package], what: str) -> list[Path]:
         with _watched(directory, wanted, what):
             run(argv, cwd=directory, env=_environment(), what=what)
     except Failure as failure:
-        # The lists or apt's settings may be out of date: the next run makes them anew.
+        # The lists or apt's settings may be out of date: the next run makes them again.
         (_state() / _STAMP).unlink(missing_ok=True)
         raise Failure(failure.message, "check the network and run again") from failure
     return [_verified(directory, package) for package in wanted]

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Altered: memcpy_flushcache() is for whole, aligned words only. */
+/* Unlike the kernel's, this memcpy_flushcache() copies only whole, aligned words. */
 #ifndef SHIM_LINUX_STRING_H
 #define SHIM_LINUX_STRING_H
 
