@@ -101,6 +101,21 @@ def link(pair: tuple[Tree, Tree], config: Config, given: Path | None = None) -> 
     return Program(done / "host", done / "traps", done / "sites")
 
 
+def compile_plain(work: Path) -> list[Path]:
+    """Compile the plain half into a directory and return its objects.
+
+    Raises:
+        Failure: a file does not compile.
+    """
+    plain = []
+    for source in sorted(files.NATIVE.glob("*.c")):
+        if source.name != _SANITISED:
+            plain.append((work / source.name).with_suffix(".o"))
+            argv: list[str | Path] = ["gcc", *_CFLAGS, _STACK, "-c", source, "-o", plain[-1]]
+            run(argv, what=f"compiling {source.name}")
+    return plain
+
+
 def _kernel_sources() -> list[Path]:
     """Return the C files that are compiled as kernel code of each tree."""
     return [*sorted(files.NATIVE.glob("glue/*.c")), *sorted(files.NATIVE.glob("workloads/*.c"))]
@@ -124,12 +139,7 @@ def _constant(name: str) -> int:
 
 
 def _link(trees: Sequence[_Named], work: Path) -> None:
-    plain = []
-    for source in sorted(files.NATIVE.glob("*.c")):
-        if source.name != _SANITISED:
-            plain.append((work / source.name).with_suffix(".o"))
-            argv: list[str | Path] = ["gcc", *_CFLAGS, _STACK, "-c", source, "-o", plain[-1]]
-            run(argv, what=f"compiling {source.name}")
+    plain = compile_plain(work)
     stand_ins = {symbol for one in plain for symbol in _symbols(one, defined=True)}
     kernel = [_kernel_half(tree, work) for tree in trees]
 
@@ -145,8 +155,9 @@ def _link(trees: Sequence[_Named], work: Path) -> None:
             traps.append(name)
     (work / "symbols.ld").write_text("\n".join(script) + "\n")
     (work / "traps").write_text("\n".join(traps) + "\n")
-    argv = ["gcc", "-no-pie", "-Wl,--emit-relocs", "-Wl,-z,noexecstack", "-o", work / "host"]
-    run([*argv, *kernel, *plain, work / "symbols.ld"], what="linking the host")
+    argv = ["gcc", "-no-pie", "-Wl,--emit-relocs", "-Wl,-z,noexecstack", "-o"]
+    parts = [work / "host", *kernel, *plain, work / "symbols.ld"]
+    run([*argv, *parts], what="linking the host")
     sites = _return_sites(run(["readelf", "-rW", work / "host"], what="reading relocations"))
     if not sites:
         raise Failure("the host has no return sites", "use the compiler that built the kernel")
