@@ -78,9 +78,10 @@ class Monitor:
 class Poison:
     """Poison in the source of a copy: a machine check each time that the CPU reads it.
 
-    QEMU injects a machine check once, and the page can be read again afterwards. So the guest is
-    stopped again and again, and gets a machine check at the current place of its copy. If the copy
-    of a run of pages then goes on page by page, it gets another one.
+    QEMU's machine check comes once, and once it was taken the page reads well again. So the guest
+    is stopped again and again, and has a machine check where its copy stands. After one in a run,
+    the kernel copies a page or two again by themselves. That may be over before the next stop: then
+    they read well, and the copy ends all the same.
 
     Attributes:
         symbol: the address of COPY.
@@ -111,6 +112,9 @@ class Poison:
                         raise RuntimeError(said)
                 monitor.ask("cont")
                 time.sleep(0.001)
+        except (ConnectionError, EOFError) as error:
+            # After a hit the guest may be done, and gone.
+            self.error = "" if self.hits else repr(error)
         except Exception as error:
             self.error = repr(error)
 
@@ -170,11 +174,11 @@ def test_a_copy_survives_a_machine_check(
         hitting.join()
     assert not poison.error
     last = poison.hits[-1]
-    # The last hit is in the copy of a single page, after the run in which the copy stopped.
-    assert last.length == PAGE
     assert all(hit.length == PAGE for hit in poison.hits) == (variant == "base")
     assert record["result"] == -EHWPOISON
     assert record["queued"] == 1
+    # The page that failed by itself, or else that in which the run stopped.
     assert record["pfn"] == last.address // PAGE
-    assert record["exact"]
+    # If none failed by itself, the page behind was copied once more, too.
+    assert record["exact"] or last.length != PAGE
     assert record["handled"]
