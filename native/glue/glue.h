@@ -7,7 +7,13 @@
 
 #include "native.h"
 
-#define native_pgdat	((struct pglist_data *)NATIVE_PGDAT)
+/*
+ * The free lists begin at the same address in each tree, whatever else struct
+ * zone holds there: their addresses enter the pages on them.
+ */
+#define NATIVE_FREE_LISTS	(NATIVE_PGDAT + 0x10000UL)
+#define native_pgdat	((struct pglist_data *)(NATIVE_FREE_LISTS -			\
+			 offsetof(struct pglist_data, node_zones[ZONE_NORMAL].free_area)))
 
 /* Number of page_ref_set events since native_begin(). */
 extern unsigned long native_events;

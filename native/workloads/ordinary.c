@@ -78,7 +78,7 @@ static void native_zone(struct native_request *r)
 	struct zone *zone = native_normal();
 	unsigned int order, type;
 
-	BUILD_BUG_ON(sizeof(*native_pgdat) > NATIVE_PGDAT_SIZE);
+	BUILD_BUG_ON(sizeof(*native_pgdat) > NATIVE_PGDAT_SIZE - 0x10000);
 
 	memset(native_pgdat, 0, sizeof(*native_pgdat));
 	native_pgdat->node_id = nid;
@@ -174,15 +174,33 @@ NATIVE_COMMAND(boot)
 	native_answer(r, "events", native_events);
 }
 
-/* zone tree=: answers hash=, FNV-1a over the node as the last such command left it. */
+static u64 native_hash(u64 hash, const void *data, size_t size)
+{
+	const u8 *bytes = data;
+
+	while (size--)
+		hash = (hash ^ *bytes++) * 0x100000001b3;
+	return hash;
+}
+
+#define NATIVE_HASH(hash, field)	native_hash(hash, &(field), sizeof(field))
+
+/*
+ * zone tree=: answers hash=, FNV-1a over the free lists and the counters that the
+ * last of these left, but not over other fields of the zone, which a tree may add.
+ */
 NATIVE_COMMAND(zone)
 {
-	const u8 *bytes = (const u8 *)native_pgdat;
+	const struct zone *zone = native_normal();
 	u64 hash = 0xcbf29ce484222325;
-	size_t i;
 
-	for (i = 0; i < sizeof(*native_pgdat); i++)
-		hash = (hash ^ bytes[i]) * 0x100000001b3;
+	hash = NATIVE_HASH(hash, zone->free_area);
+	hash = NATIVE_HASH(hash, zone->vm_stat);
+	hash = NATIVE_HASH(hash, zone->managed_pages);
+	hash = NATIVE_HASH(hash, zone->present_pages);
+	hash = NATIVE_HASH(hash, zone->spanned_pages);
+	hash = NATIVE_HASH(hash, zone->zone_start_pfn);
+	hash = NATIVE_HASH(hash, native_pgdat->node_present_pages);
 	native_answer(r, "hash", hash);
 }
 
