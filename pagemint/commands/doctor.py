@@ -106,7 +106,7 @@ def check_kvm(device: str) -> Check:
     def check(found: str, remedy: str) -> Check:
         return Check("KVM", not remedy, found, remedy, needed=False)
 
-    emulate = "vm then emulates, and its times do not count"
+    emulate = "vm emulates guests, and their times do not count"
     if not Path(device).exists():
         return check(
             f"no {device}", f"load kvm_amd or kvm_intel; in a VM, have it nested; else {emulate}"
