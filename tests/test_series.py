@@ -31,7 +31,7 @@ _NEW = {path for step in _STEPS for path in step.files}
 
 @pytest.fixture(autouse=True)
 def git_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Makes git know a certain identity, and nothing of the machine's settings."""
+    """Makes git know a certain identity, and nothing of the settings of machine and clone."""
     for name in [name for name in os.environ if name.startswith("GIT_")] + ["EMAIL"]:
         monkeypatch.delenv(name, raising=False)
     home = tmp_path / "home"
@@ -40,6 +40,9 @@ def git_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(home / "gitconfig"))
+    # pagemint asks git for the identity in the current directory.
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
+    monkeypatch.chdir(home)
     return home
 
 
