@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 
 from pagemint import cli
 from pagemint.base import files
-from pagemint.report import page, plots
+from pagemint.report import page
+from pagemint.report.plots import style
 from pagemint.report.write import after_run, directory
 from pagemint.results import reader
 from pagemint.results.verdict import Judged
@@ -168,9 +169,9 @@ def _luminance(colour: str) -> float:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_series_can_be_told_without_colour(scheme: str) -> None:
-    looks = [*plots.LOOKS.values(), *plots.OTHERS]
+    looks = [*style.LOOKS.values(), *style.OTHERS]
     for a, b in itertools.combinations(looks, 2):
-        shades = [look.colour if scheme == "light" else plots.DARK[look.colour] for look in (a, b)]
+        shades = [look.colour if scheme == "light" else style.DARK[look.colour] for look in (a, b)]
         apart = abs(_luminance(shades[0]) - _luminance(shades[1]))
         assert a.hatch != b.hatch or apart > 0.25, (a, b)
         assert a.marker != b.marker, (a, b)

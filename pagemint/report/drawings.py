@@ -7,9 +7,10 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from pagemint.base.sizes import format_size
-from pagemint.report import plots
 from pagemint.report.names import Names
-from pagemint.report.plots import Frame, Group, Plot
+from pagemint.report.plots import bars, curves, deviations, ratios
+from pagemint.report.plots.groups import Group
+from pagemint.report.plots.sheet import Frame, Plot
 from pagemint.results import cases, estimates
 from pagemint.results.cases import is_copy, title
 from pagemint.results.estimates import Estimate
@@ -64,7 +65,7 @@ class _Drawer:
         """Draw times, gains and samples of memmaps."""
         about = self._about(members)
         drawn = [
-            plots.bars(
+            bars.draw(
                 self._frame("bring-up", "Bring-up time by mode", about, "time (ms)"),
                 self._groups(members, lambda line: line.time, lambda line: line.limit_ms),
                 "fill limit",
@@ -86,7 +87,7 @@ class _Drawer:
             members, lambda line: bandwidth(line.time, line.row.case.device_bytes), limit
         )
         frame = self._frame(kind, "Folio copy by CPU class", about, "copied (GB/s)")
-        drawn = [plots.bars(frame, groups, "best plain loop")]
+        drawn = [bars.draw(frame, groups, "best plain loop")]
         return drawn + self._ratios_and_runs(members, about, kind, "Folio copy: gain")
 
     def against_size(self, members: list[Case]) -> list[Plot]:
@@ -111,7 +112,7 @@ class _Drawer:
                     if line.limit_ms:
                         limits[case.device_bytes] = line.limit_ms * scale
             axis = "size of the device (logarithmic)"
-            drawn.append(plots.curves(frame, values, ("fill limit", limits), axis, as_bytes=True))
+            drawn.append(curves.draw(frame, values, ("fill limit", limits), axis, as_bytes=True))
         return drawn
 
     def against_threads(self, members: list[Case]) -> list[Plot]:
@@ -135,7 +136,7 @@ class _Drawer:
                     if line.limit_ms:
                         limits[case.threads] = line.limit_ms
             drawn.append(
-                plots.curves(
+                curves.draw(
                     frame, values, ("fill limit", limits), "threads (number)", as_bytes=False
                 )
             )
@@ -155,7 +156,7 @@ class _Drawer:
                 GAIN_AXIS,
                 f"{GAIN_NOTE} The grey band is the difference of the same code from itself.",
             )
-            drawn.append(plots.ratios(frame, groups))
+            drawn.append(ratios.draw(frame, groups))
         runs = [
             (name(case), {key: line.row.runs_ms for key, line in self._few(case).items()})
             for case in members[:MOST_GROUPS]
@@ -168,7 +169,7 @@ class _Drawer:
             "difference from the median (%)",
             "The box holds the middle half of the runs.",
         )
-        drawn.append(plots.deviations(frame, runs))
+        drawn.append(deviations.draw(frame, runs))
         return drawn
 
     def _groups(

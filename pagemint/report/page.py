@@ -14,9 +14,10 @@ from markupsafe import Markup
 from pagemint import __version__
 from pagemint.base import returns
 from pagemint.base.sizes import format_size
-from pagemint.report import drawings, plots, published, together
+from pagemint.report import drawings, published, together
 from pagemint.report.names import Names
-from pagemint.report.plots import Plot
+from pagemint.report.plots import style
+from pagemint.report.plots.sheet import Plot
 from pagemint.results import cases, estimates
 from pagemint.results.compare import Comparison, compare
 from pagemint.results.rows import Limit, Result
@@ -72,7 +73,7 @@ def make(results: Sequence[Result]) -> tuple[str, list[Plot]]:
         sections=sections,
         comparisons=comparisons,
         together=shared,
-        dark=Markup(plots.DARK_CSS),
+        dark=Markup(style.DARK_CSS),
         safe_svg=lambda plot: Markup(plot.svg),
         condition=cases.condition,
         returns=returns.NAMES,

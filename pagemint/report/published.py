@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Draws a result beside the published figures, which come from another machine."""
 
-from pagemint.report import plots
 from pagemint.report.drawings import MOST_GROUPS, bandwidth
 from pagemint.report.names import Names
-from pagemint.report.plots import Frame, Group, Plot
+from pagemint.report.plots import bars
+from pagemint.report.plots.groups import Group
+from pagemint.report.plots.sheet import Frame, Plot
 from pagemint.results import verdict
 from pagemint.results.cases import is_copy, returns_of
 from pagemint.results.estimates import Estimate
@@ -47,13 +48,13 @@ def draw(judged: Judged, tag: str, names: Names) -> list[Plot]:
             "time (ms)",
             f"100 GB, 1 thread. Published: means of 30 rebinds. Here: {result}medians.",
         )
-        drawn.append(plots.bars(frame, sorted(maps, key=_workload)[:MOST_GROUPS], ""))
+        drawn.append(bars.draw(frame, sorted(maps, key=_workload)[:MOST_GROUPS], ""))
     if copies:
         before, after = (_exactly(value) for value in _COPY)
         theirs = Group(f"folio copy, {_ELSEWHERE}", {"base": before, "patched": after})
         heading = "Folio copy beside the published figures"
         frame = Frame(names("published copy", tag), heading, about, "copied (GB/s)", "")
-        drawn.append(plots.bars(frame, [theirs, *copies[: MOST_GROUPS - 1]], ""))
+        drawn.append(bars.draw(frame, [theirs, *copies[: MOST_GROUPS - 1]], ""))
     return drawn
 
 

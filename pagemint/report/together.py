@@ -5,10 +5,11 @@ import itertools
 import statistics
 from collections.abc import Sequence
 
-from pagemint.report import plots
 from pagemint.report.drawings import GAIN_AXIS, GAIN_NOTE, MOST_PLOTS, MOST_SERIES, fastest_of
 from pagemint.report.names import Names
-from pagemint.report.plots import Frame, Group, Plot
+from pagemint.report.plots import bars, ratios
+from pagemint.report.plots.groups import Group
+from pagemint.report.plots.sheet import Frame, Plot
 from pagemint.results import cases
 from pagemint.results.cases import title
 from pagemint.results.verdict import Judged
@@ -37,12 +38,12 @@ def draw(results: Sequence[tuple[str, Judged]], names: Names) -> list[Plot]:
             limits = [line.limit_ms for line in few.values() if line.limit_ms]
             limit = statistics.median(limits) if limits else None
             times.append(Group(name, {key: few[key].time for key in few}, limit))
-            ratios = {key: line.gain.paired for key, line in few.items() if line.gain}
-            gains.append(Group(name, ratios, None, judged.floor(case), fastest_of(few)))
+            paired = {key: line.gain.paired for key, line in few.items() if line.gain}
+            gains.append(Group(name, paired, None, judged.floor(case), fastest_of(few)))
         about = str(cases.condition(case))
         what = title(case)
         frame = Frame(names("side by side", what), f"{what} side by side", about, "time (ms)", "")
-        drawn.append(plots.bars(frame, times, "limit"))
+        drawn.append(bars.draw(frame, times, "limit"))
         gains = [group for group in gains if group.values]
         if gains:
             frame = Frame(
@@ -52,5 +53,5 @@ def draw(results: Sequence[tuple[str, Judged]], names: Names) -> list[Plot]:
                 GAIN_AXIS,
                 f"Each over base on its own machine. {GAIN_NOTE}",
             )
-            drawn.append(plots.ratios(frame, gains))
+            drawn.append(ratios.draw(frame, gains))
     return drawn
