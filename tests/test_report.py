@@ -116,6 +116,7 @@ def test_both_ratios_stand_wherever_a_gain_does() -> None:
     text, drawn = page.make(results)
     assert text.count("<th>Fastest runs</th>") == text.count("<th>Gain</th>") + 1 == 3
     assert "This machine is noisy" in text
+    assert text.count(", noisy</span>") == 2 * 2 * 5
     gain = Judged(results[0]).lines[results[0].rows[0].case]["streaming"].gain
     assert gain
     both = [f"{ratio:.2f}x" for ratio in (gain.paired.value, gain.fastest)]

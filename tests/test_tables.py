@@ -44,9 +44,7 @@ def test_the_first_screen_is_one_of_25_lines_and_80_columns() -> None:
     shown = screen(fake_result.result(**BENCH))
     assert len(shown) <= 25
     assert [line for line in shown if len(line) > 80] == []
-    assert shown[0] == (
-        "Memmap of 100 GB, 1 thread; medians in ms; this machine's kernel has Safe RET"
-    )
+    assert shown[0] == ("Medians in ms for 100 GB, 1 thread; this machine's kernel has Safe RET")
     headings = [number for number, line in enumerate(shown) if "mainline" in line]
     assert [shown[number].split("  ")[0] for number in headings] == ["Safe RET", "plain returns"]
     names = ["fsdax", "devdax", "devdax-1g", "private"]
@@ -107,8 +105,36 @@ def test_a_noisy_machine_is_called_noisy_on_the_first_screen() -> None:
     assert len(shown) <= 25
     assert [line for line in shown if len(line) > 80] == []
     (noisy,) = (line for line in shown if line.startswith("Noisy machine: "))
-    assert "the two gains differ by up to 4" in noisy
+    assert "ratios differ by up to 4" in noisy
     assert shown[shown.index(noisy) + 1].startswith("The headline is the smaller one.")
+
+
+def one_noisy_row() -> Result:
+    """A result in which only the first row of streaming is noisy."""
+    body = fake_result.body(noise=0.002)
+    row = next(row for row in body["rows"] if row["mode"] == "streaming")
+    row["runs_ms"][0] *= 0.8
+    return reader.parse(json.dumps(body).encode(), "a.json")
+
+
+def test_a_single_noisy_gain_is_marked_in_its_own_row() -> None:
+    shown = screen(one_noisy_row())
+    assert [line.split()[0] for line in shown if "x!" in line] == ["fsdax"]
+    assert any(line.startswith("Quiet machine but for gains with !: ") for line in shown)
+    told = everything(one_noisy_row())
+    assert [line.split()[0] for line in told.splitlines() if "x!" in line] == ["streaming"]
+    assert "!: a noisy gain" in told
+    assert "!" not in everything(fake_result.result(noise=0.002))
+
+
+def test_a_row_of_another_size_says_its_size() -> None:
+    body = fake_result.body(noise=0.002)
+    for row in body["rows"]:
+        if row["case"]["workload"] == "devdax":
+            row["case"] |= {"device_bytes": 1 << 26, "pages": 1 << 14}
+    shown = screen(reader.parse(json.dumps(body).encode(), "a.json"))
+    assert shown[0].startswith("Medians in ms for 100 GB, 1 thread;")
+    assert [line[:16].rstrip() for line in shown[2:4]] == ["fsdax", "devdax 67.1 MB"]
 
 
 def test_the_first_screen_says_where_everything_is() -> None:
@@ -152,7 +178,7 @@ def test_every_row_is_in_the_tables() -> None:
     assert sum(" base " in line for line in lines) == 2 * 2 * 4 + 2 * 3 + 2 * 3 * 4
     assert sum(" streaming " in line for line in lines) == 2 * 2 * 4 + 2 * 3
     for title in (
-        "Memmap of a device, 100 GB, 1 thread, Safe RET (this machine's)",
+        "Times for 100 GB, 1 thread, Safe RET (this machine's)",
         "Memmap of ordinary memory, 100 GB, 1 thread, plain returns",
         "Copies of 2 MiB folios",
         "Copies of 1 GiB folios",

@@ -126,10 +126,25 @@ def test_a_noisy_machine_is_told_in_words() -> None:
     assert "quiet" in quiet.noise()[0]
     noisy = judged(workloads=("fsdax",), noise=0.002, outlier=0.8)
     assert noisy.noisy
-    assert "noisy" in noisy.noise()[0] and "The headline is the smaller one." in noisy.noise()[0]
+    assert "This machine is noisy: in 5 of 5 gains" in noisy.noise()[0]
+    assert "The headline is the smaller one." in noisy.noise()[0]
     (lines,) = noisy.lines.values()
     gain = lines["streaming"].gain
     assert gain and gain.headline == gain.paired.value < gain.fastest
+
+
+@pytest.mark.parametrize(("others", "noisy"), [(3, True), (4, False)])
+def test_a_machine_is_noisy_if_a_quarter_of_its_gains_are(others: int, noisy: bool) -> None:
+    modes = ("streaming", "cached", "slow", "published", "other")[: 1 + others]
+    variants = {"base": 57.0, **{mode: 35.0 for mode in modes}}
+    body = fake_result.body(workloads=("fsdax",), variants=variants, noise=0.002)
+    body["rows"][1]["runs_ms"][0] *= 0.8
+    one = Judged(reader.parse(json.dumps(body).encode(), "a.json"))
+    assert one.noisy == noisy
+    assert [line.row.variant for line in one.noisy_lines] == ["streaming"]
+    word = "noisy" if noisy else "quiet"
+    assert f"This machine is {word}: in 1 of {1 + others} gains" in one.noise()[0]
+    assert one.headlines()[0].endswith("; noisy.")
 
 
 @pytest.mark.parametrize(

@@ -41,9 +41,10 @@ def _workloads(judged: Judged, room: int) -> list[str]:
     own = judged.result.kernel.returns
     kinds = sorted(dict.fromkeys(case.returns for case in chosen), key=lambda one: one != own)
     made = [_title(chosen[0], own)]
+    size = chosen[0].device_bytes
     for kind in kinds:
         made.append(f"{_cut(cases.returns_of(kind), _NAME):<{_NAME}}{_COLUMNS}")
-        made += [_workload(judged, case) for case in chosen if case.returns == kind]
+        made += [_workload(judged, case, size) for case in chosen if case.returns == kind]
     if len(made) <= room:
         return made
     # Rows are left out from the end; a heading among them is not one.
@@ -58,12 +59,13 @@ def _is_shown(judged: Judged, case: Case) -> bool:
 
 
 def _title(case: Case, own: str) -> str:
-    condition = f"Memmap of {format_size(case.device_bytes)}, {cases.threads(case.threads)}"
+    condition = f"{format_size(case.device_bytes)}, {cases.threads(case.threads)}"
     kernel = f"; this machine's kernel has {cases.returns_of(own)}" if own else ""
-    return _cut(f"{condition}; medians in ms{kernel}", WIDTH)
+    return _cut(f"Medians in ms for {condition}{kernel}", WIDTH)
 
 
-def _workload(judged: Judged, case: Case) -> str:
+def _workload(judged: Judged, case: Case, size: int) -> str:
+    """Return the line of a case, with its size if that is not the one in the title."""
     members = judged.lines[case]
     base, ours = members["base"], members[default(members)]
     gain = ours.gain
@@ -71,11 +73,12 @@ def _workload(judged: Judged, case: Case) -> str:
     paired = gain.paired
     interval = f"({paired.low:.2f} to {paired.high:.2f})" if paired.known else "(few runs)"
     share = f"{ours.limit_share:.2f}" if ours.limit_share else "?"
-    name = _cut(cases.short_title(case), _NAME)
+    own_size = "" if case.device_bytes == size else f" {format_size(case.device_bytes)}"
+    name = _cut(f"{cases.short_title(case)}{own_size}", _NAME)
     return (
         f"{name:<{_NAME}}{base.time.value:>9.1f}{ours.time.value:>7.1f} "
         f"{_cut(ours.row.variant, 10):<10}{paired.value:>5.2f}x {interval:<15}"
-        f"{gain.fastest:>7.2f}x{share:>7}"
+        f"{gain.fastest:>7.2f}x{'!' if gain.noisy else ' '}{share:>6}"
     )
 
 
@@ -122,14 +125,16 @@ def _noise(judged: Judged) -> list[str]:
     """Return how far the figures can be trusted, on one line or two."""
     floor = judged.worst_floor
     same = f"The same code twice differs by up to {floor - 1:.1%}." if floor else ""
-    worst = judged.noisiest
-    if not worst or not worst.gain:
+    if not judged.noisy_lines:
         quiet = "Quiet machine: both ratios of each gain agree within 5%."
         return [quiet, same] if same else [quiet]
+    worst = judged.noisy_lines[0]
+    assert worst.gain is not None
     case = worst.row.case
     where = f"{cases.short_title(case)} {worst.row.variant}, {cases.threads(case.threads)}"
+    kind = "Noisy machine" if judged.noisy else "Quiet machine but for gains with !"
     apart = f"{worst.gain.disagreement - 1:.0%}"
-    said = _cut(f"Noisy machine: the two gains differ by up to {apart} ({where}", WIDTH - 2)
+    said = _cut(f"{kind}: ratios differ by up to {apart} ({where}", WIDTH - 2)
     return [f"{said}).", f"The headline is the smaller one. {same}".rstrip()]
 
 

@@ -54,7 +54,7 @@ def _tables(judged: Judged) -> Iterator[Table]:
         ordinary = [case for case in alone if case.block_bytes]
         about = _about(judged, condition)
         if devices:
-            yield _bring_up(judged, f"Memmap of a device, {about}", devices)
+            yield _bring_up(judged, f"Times for {about}", devices)
         if ordinary:
             yield _bring_up(judged, f"Memmap of ordinary memory, {about}", ordinary)
         if binds:
@@ -94,6 +94,8 @@ def _legend(judged: Judged) -> list[str]:
         f"ms, gain: medians ({how}). 95%: interval of the gain.",
         "fastest: ratio of the fastest runs. ns: of a page.",
     ]
+    if judged.noisy_lines:
+        said.append("!: a noisy gain, whose two ratios differ by more than 5%.")
     if judged.result.limits:
         said.append("limit: share of the fill limit, or of the best plain loop that copies.")
     if any(case.cpu_class for case in judged.lines):
@@ -125,7 +127,7 @@ def _gain_cells(judged: Judged, gain: Gain | None) -> list[str]:
         return ["", "", ""]
     paired = gain.paired
     interval = f"{paired.low:.2f}-{paired.high:.2f}" if paired.known else "?"
-    return [f"{paired.value:.2f}x", interval, f"{gain.fastest:.2f}x"]
+    return [f"{paired.value:.2f}x", interval, f"{gain.fastest:.2f}x{'!' if gain.noisy else ' '}"]
 
 
 def _bring_up(judged: Judged, title: str, members: list[Case]) -> Table:

@@ -23,7 +23,7 @@ FEWEST = 6
 times."""
 
 NOISY = 1.05
-"""The machine is called noisy if the two ratios of a gain differ by more than this factor."""
+"""A gain is called noisy if its two ratios differ by more than this factor."""
 
 _RESAMPLES = 4000
 _SEED = 73  # fixed, so that the same result gives the same report
