@@ -23,6 +23,17 @@ static const char *trap_name(unsigned long addr)
 	return addr >= NATIVE_TRAPS && trap < traps.nr ? traps.name[trap] : NULL;
 }
 
+/* The static key without a stand-in on whose branch the int3 at @ip is, or NULL. */
+static const char *key_name(unsigned long ip)
+{
+	const struct native_tree *tree;
+	unsigned long key = 0;
+
+	for (size_t i = 0; !key && (tree = tree_at(i)); i++)
+		key = tree->branch_key(ip);
+	return trap_name(key);
+}
+
 /* In a signal handler only a few functions are safe: format into a buffer, write, exit. */
 static void on_fault(int sig, siginfo_t *info, void *context)
 {
@@ -43,10 +54,13 @@ static void on_fault(int sig, siginfo_t *info, void *context)
 		name = trap_name(addr - NATIVE_GS);
 	if (sig == SIGSEGV && name)
 		n = snprintf(text, sizeof(text), "error %s has no stand-in\n", name);
+	else if (sig == SIGTRAP && (name = key_name(ip - 1)))	/* behind the int3 */
+		n = snprintf(text, sizeof(text), "error the static key %s has no stand-in\n",
+			     name);
 	else
 		n = snprintf(text, sizeof(text), "error %s at %#lx, address %#lx\n",
 			     sig == SIGILL ? "BUG or WARN" :
-			     sig == SIGTRAP ? "a branch or call without a stand-in" :
+			     sig == SIGTRAP ? "a call without a stand-in" :
 			     strsignal(sig), ip, addr);
 	if (write(STDOUT_FILENO, text, n) != n)
 		_exit(4);

@@ -75,6 +75,8 @@ struct native_tree {
 	void (*patch)(struct native_request *r, const unsigned long *sites, unsigned long nr);
 	/* The address at which to continue after a fault at @ip, or 0. */
 	unsigned long (*fixup)(unsigned long ip);
+	/* The static key of the branch at @ip, or 0 if there is no branch. */
+	unsigned long (*branch_key)(unsigned long ip);
 } __attribute__((aligned(64)));	/* so that the section is an array of these */
 
 /* In the plain half, functions that kernel code calls have the prefix k_, as all stand-ins do. */

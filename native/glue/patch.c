@@ -143,9 +143,24 @@ static void patch_alternative(const struct alt_instr *a)
 	put_nops(instr + a->replacementlen, a->instrlen - a->replacementlen);
 }
 
+static unsigned long key_of(const struct jump_entry *e)
+{
+	return (unsigned long)&e->key + (e->key & ~3L);
+}
+
+unsigned long native_branch_key(unsigned long ip)
+{
+	const struct jump_entry *e;
+
+	for (e = native_jump; e < native_jump_end; e++)
+		if ((unsigned long)&e->code + e->code == ip)
+			return key_of(e);
+	return 0;
+}
+
 static void patch_jump(const struct jump_entry *e)
 {
-	unsigned long key = (unsigned long)&e->key + (e->key & ~3L);
+	unsigned long key = key_of(e);
 	u8 *code = (u8 *)&e->code + e->code;
 	bool jumps = *code == 0xeb || *code == 0xe9;
 

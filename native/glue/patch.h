@@ -22,6 +22,7 @@ NATIVE_TABLE(const struct native_command, native_commands);
 typedef void (*const native_boot_fn)(struct native_request *r);
 NATIVE_TABLE(native_boot_fn, native_boots);
 
+unsigned long native_branch_key(unsigned long ip);
 void native_patch(struct native_request *r, const unsigned long *sites, unsigned long nr);
 
 #endif

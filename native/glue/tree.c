@@ -163,4 +163,5 @@ __used __section("native_trees") = {
 	.commands_end = native_commands_end,
 	.patch = native_patch,
 	.fixup = native_fixup,
+	.branch_key = native_branch_key,
 };

@@ -68,7 +68,7 @@ def build(tree: Tree, config: Config, wanted: Iterable[str], given: Path | None 
             make(tree, work, "prepare")
 
     built = cache.entry("builds", key, configure, in_place=True)
-    there = [one for one in sorted(set(wanted)) if _has_source(tree, one)]
+    there = [one for one in sorted(set(wanted)) if has_source(tree, one)]
     if all(_stamp(built, one).exists() for one in there):
         return built
     with cache.locked(built, f"objects of the {tree.variant} tree"):
@@ -94,7 +94,8 @@ def _stamp(built: Path, wanted: str) -> Path:
     return built / f"{wanted}.complete"
 
 
-def _has_source(tree: Tree, wanted: str) -> bool:
+def has_source(tree: Tree, wanted: str) -> bool:
+    """Whether a tree has the C or assembly file of an object such as mm/mm_init.o."""
     return any((tree.path / wanted).with_suffix(suffix).exists() for suffix in (".c", ".S"))
 
 

@@ -77,10 +77,16 @@ def link(pair: tuple[Tree, Tree], config: Config, given: Path | None = None) -> 
         given: a file to take instead of Debian's configuration.
 
     Raises:
-        Failure: a build or the link fails.
+        Failure: no tree has the source of a wanted object; or a build or the link fails.
     """
     wanted = wanted_objects()
     built = {tree: objects.build(tree, config, wanted, given) for tree in pair}
+    for one in wanted:
+        if not any(objects.has_source(tree, one) for tree in pair):
+            raise Failure(
+                f"NATIVE_OBJECTS() names {one}, and Linux {pair[0].line} has no source for it",
+                "give the path of a .c or .S file of the kernel, with the suffix .o",
+            )
     trees = [
         _Named(name, f"t{number}", tree, built[tree])
         for number, (name, tree) in enumerate(

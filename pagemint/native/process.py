@@ -11,6 +11,32 @@ from pagemint.native.link import Program
 THIS_CPU = "this"
 """The class of this machine's own CPU."""
 
+# What to do about an error whose text has these words.
+_REMEDIES = {
+    "the command": "compare it with its NATIVE_COMMAND() in native/",
+    "has no stand-in": "add one to native/stubs.c, or the object that defines it to "
+    "NATIVE_OBJECTS()",
+}
+
+
+class Answer(dict[str, str]):
+    """The answer to a command, by name.
+
+    Raises:
+        Failure: a name is asked for that is not in the answer.
+    """
+
+    def __init__(self, command: str) -> None:
+        super().__init__()
+        self._command = command
+
+    def __missing__(self, name: str) -> str:
+        raise Failure(
+            f"the native host's answer to {self._command!r} has no {name!r}",
+            f"it has: {', '.join(self) or 'nothing'}; compare the calls of native_answer() "
+            "in its NATIVE_COMMAND() in native/",
+        )
+
 
 class Host:
     """A running host. Use it in a `with` statement, which ends the program.
@@ -53,7 +79,7 @@ class Host:
         """
         self.ask("patch", returns=returns, **{"class": cpu_class}, **more)
 
-    def ask(self, command: str, **arguments: object) -> dict[str, str]:
+    def ask(self, command: str, **arguments: object) -> Answer:
         """Send a command and return its answer by name; see NATIVE_COMMAND in native/.
 
         If a name is in the answer several times, its values are joined with commas.
@@ -74,11 +100,10 @@ class Host:
             # Without a whole line the program has ended, or is about to end.
             status = None if line else self._child.wait()
             why = answer.removeprefix("error").strip() or f"it ended with status {status}"
-            raise Failure(
-                f"the native host failed at '{words}': {why}",
-                "free memory if it ran out of it; otherwise report this line",
-            )
-        found: dict[str, str] = {}
+            remedies = (remedy for part, remedy in _REMEDIES.items() if part in why)
+            otherwise = "free memory if it ran out of it; otherwise report this line"
+            raise Failure(f"the native host failed at '{words}': {why}", next(remedies, otherwise))
+        found = Answer(command)
         for word in answer.split():
             name, value = word.split("=", 1)
             found[name] = f"{found[name]},{value}" if name in found else value

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from pagemint.base.errors import Failure
 from pagemint.native.link import BASE
 from pagemint.native.process import Host
 from pagemint.native.workload import Asked, Loop, Task, Timed, Workload
@@ -127,10 +128,16 @@ def measure(
 
     Returns:
         a row for each of its tasks, and its limits.
+
+    Raises:
+        Failure: the workload has no tasks, or the host fails.
     """
     order = random.Random(_SEED)
+    tasks = list(workload.tasks(asked))
+    if not tasks:
+        raise Failure(f"the workload {workload.name} has no tasks", "its tasks() must yield some")
     host = next(hosts)
-    taken = _Taken(list(workload.tasks(asked)), list(workload.loops(host, asked)))
+    taken = _Taken(tasks, list(workload.loops(host, asked)))
     begun = time.monotonic()
     number = 0
     while number < patience.least or (

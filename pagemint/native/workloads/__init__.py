@@ -4,14 +4,26 @@
 import importlib
 import pkgutil
 
+from pagemint.base.errors import Failure
 from pagemint.native.workload import Workload
 
 
 def known() -> dict[str, Workload]:
-    """Return all workloads by name, in the order of the names of their modules."""
-    modules = sorted(found.name for found in pkgutil.iter_modules(__path__))
-    return {
-        workload.name: workload
-        for name in modules
-        for workload in importlib.import_module(f"{__name__}.{name}").WORKLOADS
-    }
+    """Return all workloads by name, in the order of the names of their modules.
+
+    Raises:
+        Failure: two workloads have the same name.
+    """
+    found: dict[str, Workload] = {}
+    modules: dict[str, str] = {}
+    for module in sorted(one.name for one in pkgutil.iter_modules(__path__)):
+        for workload in importlib.import_module(f"{__name__}.{module}").WORKLOADS:
+            if workload.name in found:
+                raise Failure(
+                    f"{modules[workload.name]}.py and {module}.py in pagemint/native/workloads/ "
+                    f"both have a workload {workload.name!r}",
+                    "rename one",
+                )
+            found[workload.name] = workload
+            modules[workload.name] = module
+    return found

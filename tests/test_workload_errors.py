@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A bench of a workload that is written wrongly ends in one line: what is wrong, what to do."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import fake_tree
+import pytest
+
+from pagemint.base import cache, files
+
+_C = """// SPDX-License-Identifier: GPL-2.0-only
+#include <linux/jump_label.h>
+
+#include "native.h"
+
+NATIVE_OBJECTS(%s);
+
+extern unsigned long native_no_such_symbol;
+DECLARE_STATIC_KEY_FALSE(native_no_such_key);
+
+/* faulty tree= what=: answers ns=. */
+NATIVE_COMMAND(faulty)
+{
+	unsigned long what = native_number(r, "what");
+
+	if (what == 1 && static_branch_unlikely(&native_no_such_key))
+		what = 0;
+	if (what == 2)
+		what = native_no_such_symbol;
+	native_answer(r, "ns", 1 + what);
+}
+"""
+
+_PYTHON = """
+from functools import partial
+
+from pagemint.native.workload import PAIR, Task, Timed, Workload
+from pagemint.results.rows import Case
+
+
+def _run(command, arguments, wanted, host):
+    return Timed(int(host.ask(command, tree="base", **arguments)[wanted]))
+
+
+def _tasks(name, calls, asked):
+    for call in calls:
+        yield Task(Case(name, 4096, 1), PAIR[0], partial(_run, *call))
+
+
+WORKLOADS = [
+    Workload(name, lambda asked: 4096, lambda host, asked: 4096, partial(_tasks, name, calls),
+             lambda host, asked: (), sized=False)
+    for name, calls in {
+        "right": [("faulty", {"what": 0}, "ns")],
+        "empty": [],
+        "command": [("unheard", {"what": 0}, "ns")],
+        "lacking": [("faulty", {}, "ns")],
+        "surplus": [("faulty", {"what": 0, "why": 1}, "ns")],
+        "wrong": [("faulty", {"what": "this"}, "ns")],
+        "answer": [("faulty", {"what": 0}, "time")],
+        "key": [("faulty", {"what": 1}, "ns")],
+        "symbol": [("faulty", {"what": 2}, "ns")],
+    }.items()
+]
+"""
+
+# A bench with more workloads, and with another directory for the C of the host.
+_PROGRAM = """
+import sys
+from pathlib import Path
+from pagemint import cli
+from pagemint.base import files
+from pagemint.native import workloads
+files.NATIVE = Path(sys.argv[1])
+workloads.__path__.append(sys.argv[2])
+sys.exit(cli.main(["bench", "--kernel", *sys.argv[3:]]))
+"""
+
+
+@pytest.fixture(scope="module")
+def user_cache() -> Path:
+    """The user's own cache, which has the kernel's source."""
+    return cache.root()
+
+
+def _bench(
+    home: Path, scratch: Path, name: str, wanted: str = '"mm/mm_init.o"', python: str = _PYTHON
+) -> subprocess.CompletedProcess[str]:
+    native, modules = scratch / "native", scratch / "workloads"
+    shutil.copytree(files.NATIVE, native)
+    (native / "workloads/faulty.c").write_text(_C % wanted)
+    modules.mkdir()
+    (modules / "faulty.py").write_text(python)
+    argv: list[str | Path] = [
+        native,
+        modules,
+        fake_tree.LINE,
+        "--workload",
+        name,
+        "--runs",
+        "1",
+        "--no-report",
+    ]
+    return subprocess.run(
+        [sys.executable, "-c", _PROGRAM, *argv],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "XDG_CACHE_HOME": str(home.parent)},
+        timeout=500,
+    )
+
+
+def _refusal(ended: subprocess.CompletedProcess[str]) -> str:
+    """Return the line on which a bench ended; lines about its progress may precede it."""
+    assert (ended.returncode, ended.stdout) == (1, ""), ended.stderr
+    lines = ended.stderr.splitlines()
+    assert [
+        line for line in lines[:-1] if " ... " not in line and "plain returns" not in line
+    ] == []
+    return lines[-1]
+
+
+def test_a_right_workload_is_timed(user_cache: Path, tmp_path: Path) -> None:
+    ended = _bench(user_cache, tmp_path, "right")
+    assert ended.returncode == 0, ended.stderr
+
+
+_COMMAND = "; compare it with its NATIVE_COMMAND() in native/"
+_STAND_IN = "; add one to native/stubs.c, or the object that defines it to NATIVE_OBJECTS()"
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("empty", "pagemint: the workload empty has no tasks; its tasks() must yield some"),
+        ("command", f"'unheard tree=base what=0': the command unheard is unknown{_COMMAND}"),
+        ("lacking", f"the command faulty lacks the argument what{_COMMAND}"),
+        ("surplus", f"the command faulty has no argument why{_COMMAND}"),
+        ("wrong", f"the command faulty takes a number for what{_COMMAND}"),
+        ("answer", "answer to 'faulty' has no 'time'; it has: ns; compare the calls of native_"),
+        ("key", f"the static key native_no_such_key has no stand-in{_STAND_IN}"),
+        ("symbol", f"native_no_such_symbol has no stand-in{_STAND_IN}"),
+    ],
+)
+def test_a_fault_of_a_workload_is_one_line(
+    user_cache: Path, tmp_path: Path, name: str, said: str
+) -> None:
+    assert said in _refusal(_bench(user_cache, tmp_path, name))
+
+
+def test_an_object_without_a_source_is_named(user_cache: Path, tmp_path: Path) -> None:
+    said = _refusal(_bench(user_cache, tmp_path, "right", '"mm/mm_init.o", "mm/no_such.o"'))
+    assert "NATIVE_OBJECTS() names mm/no_such.o, and Linux " in said
+    assert said.endswith("; give the path of a .c or .S file of the kernel, with the suffix .o")
+
+
+def test_two_workloads_of_one_name_are_refused(user_cache: Path, tmp_path: Path) -> None:
+    python = _PYTHON.replace('"right"', '"fsdax"')
+    said = _refusal(_bench(user_cache, tmp_path, "fsdax", python=python))
+    assert "device.py and faulty.py in pagemint/native/workloads/ both have a " in said
+    assert said.endswith("workload 'fsdax'; rename one")
