@@ -5,6 +5,7 @@ import argparse
 import html.parser
 import itertools
 import json
+import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
@@ -176,6 +177,40 @@ def test_series_can_be_told_without_colour(scheme: str) -> None:
         apart = abs(_luminance(shades[0]) - _luminance(shades[1]))
         assert a.hatch != b.hatch or apart > 0.25, (a, b)
         assert a.marker != b.marker, (a, b)
+
+
+def test_checks_of_guests_are_in_a_table() -> None:
+    body = fake_result.body(**SMALL, accel="tcg")
+    common = {"scenario": "migrate", "said": "a <b> c"}
+    body["checks"] = [
+        {**common, "name": name, "tree": tree, "outcome": outcome, "must_pass": must_pass}
+        for name, must_pass, base, patched in (
+            ("data", True, "pass", "pass"),
+            ("leak", True, "skip", "skip"),
+            ("move", False, "pass", "fail"),
+            ("broken", False, "fail", "fail"),
+            ("fine", False, "pass", "pass"),
+            ("left-out", False, "skip", "skip"),
+        )
+        for tree, outcome in (("base", base), ("patched", patched))
+    ]
+    body["checks"].append({**common, "name": "alone", "tree": "base", "outcome": "pass"})
+    body["checks"][-1]["must_pass"] = False
+    text, _ = page.make([reader.parse(json.dumps(body).encode(), "a.json")])
+    table = text.partition('<table class="checks">')[2].partition("</table>")[0]
+    rows = [
+        re.sub(r"a &lt;b&gt; c|</?(?!td)[^>]*>", "", row).replace("</td>", "").split("<td")
+        for row in table.split("<tr")[2:]
+    ]
+    assert [[re.sub("^.*>", "", cell.strip()) for cell in row] for row in rows] == [
+        ["datamigrate", "pass", "pass", "✓ pass"],
+        ["leakmigrate", "skip", "skip", "✗ skip"],
+        ["movemigrate", "pass", "fail", "✗ differs"],
+        ["brokenmigrate", "fail", "fail", "= both fail"],
+        ["alonemigrate", "pass", "did not run", "✗ differs"],
+    ]
+    assert "1 fail, 1 pass, 1 skip, on both kernels alike" in text
+    assert "Checks in guests" not in page.make([fake_result.result()])[0]
 
 
 # The report at the end of a run.

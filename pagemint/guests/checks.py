@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Checks in guests: reads them from the records, and judges them on both kernels together."""
 
-from collections import Counter
-
 from pagemint.base.progress import note
 from pagemint.guests.scenarios import Record
+from pagemint.results.checks import own_tests, pairs
 from pagemint.results.rows import Check
 
 
@@ -19,26 +18,14 @@ def checks_of(tree: str, records: list[Record]) -> list[Check]:
 
 def judge(checks: list[Check]) -> int:
     """Note how the checks ended on both kernels, in a few lines; return the exit status."""
-    status = 0
-    counts: dict[str, Counter[str]] = {}
-    by_name: dict[tuple[str, str], dict[str, Check]] = {}
-    for check in checks:
-        by_name.setdefault((check.scenario, check.name), {})[check.tree] = check
-    for (scenario, name), found in by_name.items():
-        must_pass = any(check.must_pass for check in found.values())
-        outcomes = {check.outcome for check in found.values()}
-        alike = len(found) == 2 and len(outcomes) == 1
-        wrong = not alike or (must_pass and outcomes != {"pass"})
-        if wrong:
-            status = 1
-        if wrong or "fail" in outcomes:
-            said = (f"{one.tree}: {one.outcome} {one.said}".strip() for one in found.values())
-            note(f"pagemint: {scenario}: {name}: {'; '.join(said)}")
-        elif must_pass:
-            note(f"{scenario}: {name}: {found['patched'].said}, on both kernels")
-        if alike and not must_pass:
-            counts.setdefault(scenario, Counter()).update(outcomes)
-    for scenario, count in counts.items():
-        told = ", ".join(f"{number} {outcome}" for outcome, number in count.most_common())
+    found = pairs(checks)
+    for pair in found:
+        where = f"{pair.scenario}: {pair.name}"
+        if pair.wrong or pair.outcome == "fail":
+            said = (f"{one.tree}: {one.outcome} {one.said}".strip() for one in pair.found.values())
+            note(f"pagemint: {where}: {'; '.join(said)}")
+        elif pair.must_pass:
+            note(f"{where}: {pair.found['patched'].said}, on both kernels")
+    for scenario, told in own_tests(found).items():
         note(f"{scenario}: the kernel's own tests: {told}, on both kernels alike")
-    return status
+    return int(any(pair.wrong for pair in found))

@@ -18,7 +18,7 @@ from pagemint.report import drawings, published, together
 from pagemint.report.names import Names
 from pagemint.report.plots import style
 from pagemint.report.plots.sheet import Plot
-from pagemint.results import cases, estimates
+from pagemint.results import cases, checks, estimates
 from pagemint.results.compare import Comparison, compare
 from pagemint.results.rows import Limit, Result
 from pagemint.results.verdict import Judged
@@ -79,6 +79,8 @@ def make(results: Sequence[Result]) -> tuple[str, list[Plot]]:
         returns=returns.NAMES,
         fewest=estimates.FEWEST,
         best_limit=_best_limit,
+        pairs=checks.pairs,
+        own_tests=checks.own_tests,
         version=__version__,
     )
     return text, [*shared, *(plot for section in sections for plot in section.plots)]

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Checks on both kernels together."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pagemint.results.rows import Check
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A check on both kernels.
+
+    Attributes:
+        scenario: the scenario in which it ran.
+        name: its name.
+        found: the check by its tree; a kernel in which it did not run is missing.
+    """
+
+    scenario: str
+    name: str
+    found: dict[str, Check]
+
+    @property
+    def must_pass(self) -> bool:
+        """Whether it has to pass. If not, it has to end alike on both kernels."""
+        return any(check.must_pass for check in self.found.values())
+
+    @property
+    def outcome(self) -> str:
+        """The outcome of both: pass, fail or skip if they ended alike, else differs."""
+        outcomes = {check.outcome for check in self.found.values()}
+        return outcomes.pop() if len(self.found) == 2 and len(outcomes) == 1 else "differs"
+
+    @property
+    def wrong(self) -> bool:
+        """Whether it ended as it must not."""
+        return self.outcome == "differs" or (self.must_pass and self.outcome != "pass")
+
+    @property
+    def told(self) -> bool:
+        """Whether it is reported by itself; the others are only counted."""
+        return self.must_pass or self.outcome in ("differs", "fail")
+
+
+def pairs(checks: Iterable[Check]) -> list[Pair]:
+    """Return the checks in pairs, in the order of the first of each."""
+    found: dict[tuple[str, str], dict[str, Check]] = {}
+    for check in checks:
+        found.setdefault((check.scenario, check.name), {})[check.tree] = check
+    return [Pair(*key, each) for key, each in found.items()]
+
+
+def own_tests(pairs: Iterable[Pair]) -> dict[str, str]:
+    """Return how the kernel's own tests ended, by scenario, if alike: "120 pass, 3 skip"."""
+    counts: dict[str, Counter[str]] = {}
+    for pair in pairs:
+        if not pair.must_pass and not pair.wrong:
+            counts.setdefault(pair.scenario, Counter())[pair.outcome] += 1
+    return {
+        scenario: ", ".join(f"{number} {outcome}" for outcome, number in count.most_common())
+        for scenario, count in counts.items()
+    }
