@@ -118,12 +118,13 @@ def entry(kind: str, key: str, make: Callable[[Path], None], *, in_place: bool =
 def entries() -> list[Entry]:
     """Return all entries, the least recently used first; reads the size of each file."""
     found = []
+    sizes: dict[int, int] = {}
     for path in root().glob("*/*"):
         # apt keeps its lists in a directory beside the entries.
         if path.is_dir() and path.parent.name != "apt":
             stamp = path / _STAMP
             used = (stamp if stamp.exists() else path).stat().st_mtime
-            found.append(Entry(path.parent.name, path, used, _files(path)))
+            found.append(Entry(path.parent.name, path, used, _files(path, sizes)))
     return sorted(found, key=lambda entry: (entry.used, entry.path))
 
 
@@ -227,8 +228,12 @@ def _lock_now(file: IO[bytes]) -> None:
     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-def _files(path: Path) -> dict[int, int]:
-    """Return the bytes on the disk of each file below a directory, by the number of its inode."""
+def _files(path: Path, sizes: dict[int, int]) -> dict[int, int]:
+    """Return the bytes on the disk of each file below a directory, by the number of its inode.
+
+    The bytes of inodes that are not in `sizes` yet are added to it: most files of a patched tree
+    are links to files of another tree, and need not be looked up again.
+    """
     found = {}
     folders = [os.fspath(path)]
     while folders:
@@ -236,8 +241,10 @@ def _files(path: Path) -> dict[int, int]:
         with suppress(FileNotFoundError), os.scandir(folders.pop()) as inner:
             for one in inner:
                 with suppress(FileNotFoundError):
-                    info = one.stat(follow_symlinks=False)
-                    found[info.st_ino] = info.st_blocks * 512
+                    inode = one.inode()
+                    if inode not in sizes:
+                        sizes[inode] = one.stat(follow_symlinks=False).st_blocks * 512
+                    found[inode] = sizes[inode]
                     if one.is_dir(follow_symlinks=False):
                         folders.append(one.path)
     return found

@@ -57,7 +57,7 @@ class Check:
 
 
 def checks() -> list[Check]:
-    """Look at the machine and change nothing; takes a second, or a few if KVM does not work."""
+    """Look at the machine and change nothing; takes seconds if the cache is large or KVM fails."""
     cpuinfo = _read("/proc/cpuinfo")
     meminfo = _read("/proc/meminfo")
     return [
