@@ -31,8 +31,8 @@ CONFIG_MEMFILL_STREAMING_KUNIT_TEST=m
 CONFIG_MEMMAP_TEMPLATE_KUNIT_TEST=y
 CONFIG_MEMMAP_THREADS_KUNIT_TEST=y
 """
-# Of the unpatched tree: what the series edits or what sees its headers, and one KUnit suite,
-# whose messages are those of KUnit itself and which is one up on 6.12.
+# Objects of the unpatched tree: files that the series edits or that include its headers, and one
+# KUnit suite, for the messages that KUnit itself gives. On 6.12 the suite is in another folder.
 _OBJECTS = [
     "mm/mm_init.o",
     "mm/page_alloc.o",
@@ -44,8 +44,8 @@ _OBJECTS = [
     "drivers/md/dm-writecache.o",
 ]
 _SUITES = ["lib/tests/memcpy_kunit.o", "lib/memcpy_kunit.o"]
-# What Debian 12's sparse does not know: the operator, without which the kernel does not run it, and
-# that the length of a literal is a constant, without which it gives up at any MODULE_LICENSE().
+# Debian 12's sparse lacks two things. Without the operator __typeof_unqual__ the kernel does not
+# run it. And unless the length of a literal is a constant, it gives up at any MODULE_LICENSE().
 _SPARSE = (
     "CHECK=sparse -D__typeof_unqual__=__typeof__ '-D__builtin_strlen(text)=(sizeof(text) - 1)'"
 )
@@ -53,10 +53,10 @@ _SPARSE = (
 
 @dataclass(frozen=True)
 class _Config:
-    """What the steps are built with.
+    """A configuration to build the steps with.
 
     Attributes:
-        name: it is called so.
+        name: its name in the test.
         options: on top of Debian's configuration; None is everything off that can be.
         without: a pattern of objects that it does not have.
         settings: of make, in each call.
@@ -76,8 +76,8 @@ class _Config:
 
 
 _DEBIAN = _Config("debian")
-# Of the newest line only. With everything off x86 has 32 bits, and a memory map in one piece,
-# unless make is told otherwise.
+# For the newest line only. With everything off, x86 has 32 bits and a flat memmap, unless make is
+# told otherwise.
 _MORE_CONFIGS = [
     _Config("kasan", "CONFIG_KASAN=y\n", without="mm/(tests/)?memmap_"),
     _Config("allnoconfig", None),
@@ -90,7 +90,7 @@ _MESSAGE = re.compile(r"^(\S+?):\d+(?::\d+)?: ((?:warning|error): .*)$", re.MULT
 
 @dataclass
 class _Made:
-    """What came of the steps.
+    """The outcome of building the steps.
 
     Attributes:
         config: what they are built with.

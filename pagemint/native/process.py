@@ -11,7 +11,7 @@ from pagemint.native.link import Program
 THIS_CPU = "this"
 """The class of this machine's own CPU."""
 
-# What to do about an error whose text has these words.
+# The remedy for an error whose text has these words.
 _REMEDIES = {
     "the command": "compare it with its NATIVE_COMMAND() in native/",
     "has no stand-in": "add one to native/stubs.c, or the object that defines it to "
