@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A bench of a workload that is written wrongly ends in one line: what is wrong, what to do."""
+"""A bench of a new workload: the documented example runs; a wrong one ends in one line."""
 
+import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -88,23 +90,20 @@ def user_cache() -> Path:
 
 
 def _bench(
-    home: Path, scratch: Path, name: str, wanted: str = '"mm/mm_init.o"', python: str = _PYTHON
+    home: Path,
+    scratch: Path,
+    name: str,
+    c: str = _C % '"mm/mm_init.o"',
+    python: str = _PYTHON,
 ) -> subprocess.CompletedProcess[str]:
+    """Run a bench of a workload; its result is in scratch/result.json."""
     native, modules = scratch / "native", scratch / "workloads"
     shutil.copytree(files.NATIVE, native)
-    (native / "workloads/faulty.c").write_text(_C % wanted)
+    (native / "workloads/faulty.c").write_text(c)
     modules.mkdir()
     (modules / "faulty.py").write_text(python)
-    argv: list[str | Path] = [
-        native,
-        modules,
-        fake_tree.LINE,
-        "--workload",
-        name,
-        "--runs",
-        "1",
-        "--no-report",
-    ]
+    argv: list[str | Path] = [native, modules, fake_tree.LINE, "--workload", name, "--runs", "1"]
+    argv += ["--no-report", "--json", scratch / "result.json"]
     return subprocess.run(
         [sys.executable, "-c", _PROGRAM, *argv],
         capture_output=True,
@@ -122,6 +121,19 @@ def _refusal(ended: subprocess.CompletedProcess[str]) -> str:
         line for line in lines[:-1] if " ... " not in line and "plain returns" not in line
     ] == []
     return lines[-1]
+
+
+def test_the_documented_example_is_timed(user_cache: Path, tmp_path: Path) -> None:
+    text = (Path(__file__).parent.parent / "docs/developing.md").read_text()
+    c, python = (re.findall(f"```{kind}\n(.*?)```", text, re.DOTALL) for kind in ("c", "python"))
+    ended = _bench(user_cache, tmp_path, "clear", c[0], python[0])
+    assert ended.returncode == 0, ended.stderr
+    assert any(line.startswith("clear ") for line in ended.stdout.splitlines())
+    rows = json.loads((tmp_path / "result.json").read_text())["rows"]
+    assert [(row["case"]["workload"], row["tree"]) for row in rows] == [
+        ("clear", "base"),
+        ("clear", "patched"),
+    ]
 
 
 def test_a_right_workload_is_timed(user_cache: Path, tmp_path: Path) -> None:
@@ -153,7 +165,7 @@ def test_a_fault_of_a_workload_is_one_line(
 
 
 def test_an_object_without_a_source_is_named(user_cache: Path, tmp_path: Path) -> None:
-    said = _refusal(_bench(user_cache, tmp_path, "right", '"mm/mm_init.o", "mm/no_such.o"'))
+    said = _refusal(_bench(user_cache, tmp_path, "right", _C % '"mm/mm_init.o", "mm/no_such.o"'))
     assert "NATIVE_OBJECTS() names mm/no_such.o, and Linux " in said
     assert said.endswith("; give the path of a .c or .S file of the kernel, with the suffix .o")
 
