@@ -26,7 +26,7 @@ def _line(judged: Judged, name: str) -> str:
     family, model, *_ = host.family_model_stepping
     cpu = f"[{host.cpu} ({_CORES[family, model]})](docs/results/{name})"
     if judged.result.kernel.series not in {steps.digest(line, code=True) for line in steps.lines()}:
-        cpu += ", another state of the series"
+        cpu += ", an earlier state of the series"
     cells = [
         _cell(judged, "fsdax", "plain", 0),
         _cell(judged, "devdax", "plain", 0),

@@ -16,6 +16,7 @@ DEVICE = 1 << 28
 
 SUITES = (
     "copy_highpages",
+    "device_folio",
     "memcpy_flushcache",
     "memfill_streaming",
     "memmap_template",

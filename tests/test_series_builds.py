@@ -25,6 +25,7 @@ _LONG = bool(os.environ.get("PAGEMINT_LONG"))
 _OPTIONS = """\
 CONFIG_KUNIT=y
 CONFIG_COPY_HIGHPAGES_KUNIT_TEST=y
+CONFIG_DEVICE_FOLIO_KUNIT_TEST=y
 CONFIG_MEMCPY_KUNIT_TEST=m
 CONFIG_MEMCPY_FLUSHCACHE_KUNIT_TEST=m
 CONFIG_MEMFILL_STREAMING_KUNIT_TEST=m
@@ -38,9 +39,15 @@ _OBJECTS = [
     "mm/page_alloc.o",
     "mm/memory.o",
     "mm/memory_hotplug.o",
+    "mm/memremap.o",
+    "mm/page_isolation.o",
+    "mm/sparse-vmemmap.o",
     "mm/util.o",
     "kernel/padata.o",
+    "fs/dax.o",
+    "drivers/dax/fsdev.o",
     "arch/x86/lib/copy_mc.o",
+    "arch/x86/mm/init_64.o",
     "drivers/md/dm-writecache.o",
 ]
 _SUITES = ["lib/tests/memcpy_kunit.o", "lib/memcpy_kunit.o"]
@@ -145,9 +152,9 @@ def _build_all(found: sources.Source, config: _Config, work: Path) -> _Made:
     built.mkdir()
     for entry in found.tree.iterdir():
         (tree / entry.name).symlink_to(entry)
-    suite = next(one for one in _SUITES if (found.tree / one).with_suffix(".c").exists())
+    there = [one for one in [*_OBJECTS, *_SUITES] if (found.tree / one).with_suffix(".c").exists()]
     every = steps.of(found.line)
-    made = _Made(config, every if _LONG else every[-1:], [*_OBJECTS, suite])
+    made = _Made(config, every if _LONG else every[-1:], there)
     text = found.config.read_text() + _OPTIONS + (config.options or "")
     _build(made, "base", tree, built, text, made.base)
     objects = list(made.base)
@@ -162,6 +169,8 @@ def _build_all(found: sources.Source, config: _Config, work: Path) -> _Made:
             f"{file[:-2]}.o"
             for file in change.contents
             if file.endswith(".c") and f"{file[:-2]}.o" not in objects
+            # Built for x86; the edits for other architectures are left to reviewers.
+            if not re.match("arch/(?!x86/)", file)
         ]
         if change.step in made.steps:
             _build(made, name, tree, built, text, objects)
