@@ -94,23 +94,28 @@ NATIVE_COMMAND(hide)
 		native_refuse(r, "fails: mprotect");
 }
 
+void native_evict(const void *start, unsigned long bytes)
+{
+	const char *p = start, *end = p + bytes;
+	unsigned int eax, ebx = 0, ecx, edx;
+
+	__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx);
+	if (ebx & bit_CLFLUSHOPT)
+		for (; p < end; p += 64)
+			asm volatile("clflushopt %0" : : "m" (*p) : "memory");
+	else
+		for (; p < end; p += 64)
+			_mm_clflush(p);
+	_mm_mfence();
+}
+
 /* evict pfn= pages=: evicts these pages from the cache. */
 NATIVE_COMMAND(evict)
 {
 	unsigned long pfn = native_number(r, "pfn"), pages = native_number(r, "pages");
-	unsigned int eax, ebx = 0, ecx, edx;
-	char *p, *end;
 
 	native_need_memory(r, pfn, pages);
-	__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx);
-	end = memory_page(pfn + pages);
-	if (ebx & bit_CLFLUSHOPT)
-		for (p = memory_page(pfn); p < end; p += 64)
-			asm volatile("clflushopt %0" : "+m" (*p));
-	else
-		for (p = memory_page(pfn); p < end; p += 64)
-			_mm_clflush(p);
-	_mm_mfence();
+	native_evict(memory_page(pfn), pages * PAGE);
 }
 
 /* Does the same as exc_page_fault() for an address in the exception table. */

@@ -120,6 +120,8 @@ void native_need_memmap(struct native_request *r, unsigned long pfn, unsigned lo
 /* Refuse the command unless these pages themselves are mapped. */
 void native_need_memory(struct native_request *r, unsigned long pfn, unsigned long pages)
 	NATIVE_SERVICE(native_need_memory);
+/* Evict memory from the cache. */
+void native_evict(const void *start, unsigned long bytes) NATIVE_SERVICE(native_evict);
 /* Allocate zeroed memory, which is never freed. */
 void *native_alloc(unsigned long size) NATIVE_SERVICE(native_alloc);
 /* End the program: kernel code got into a state that the host cannot handle. Does not return. */

@@ -28,6 +28,22 @@ void k__raw_spin_unlock_irqrestore(void *lock, unsigned long flags)
 {
 }
 
+void k__raw_spin_lock_irq(void *lock)
+{
+}
+
+void k__raw_spin_unlock_irq(void *lock)
+{
+}
+
+void k___rcu_read_lock(void)
+{
+}
+
+void k___rcu_read_unlock(void)
+{
+}
+
 void k_touch_softlockup_watchdog(void)
 {
 }
@@ -118,6 +134,17 @@ struct key {
 	void *entries;
 } k_page_alloc_shuffle_key, k_memcg_kmem_online_key, k_page_reporting_enabled,
 	k__page_poisoning_enabled;
+
+/* Control groups are on, but no folio is charged to one, and nobody waits for one. */
+struct key k_memory_cgrp_subsys_enabled_key = { .enabled = 1 };
+
+void k___mem_cgroup_uncharge(void *folio)
+{
+}
+
+void k___wake_up(void)
+{
+}
 
 /* online_pages() calls the notifiers between initialising and freeing the pages. */
 

@@ -44,6 +44,7 @@ def body(
     returns: tuple[str, ...] = ("plain",),
     variants: dict[str, float] = VARIANTS,
     folio: bool = False,
+    steps: bool = False,
     series: str = "5f1c",
     accel: str = "",
 ) -> dict[str, Any]:
@@ -64,6 +65,7 @@ def body(
         returns: kinds of returns; the first one is that of the machine's own kernel.
         variants: milliseconds for 100 GB.
         folio: whether folios are copied as well.
+        steps: whether there are steps of whole operations as well.
         series: digest of the patches.
         accel: accelerator of the guests.
     """
@@ -102,6 +104,10 @@ def body(
                         add({"workload": name, **common, "block_bytes": block}, times)
                 limit = [drift * _LIMIT * scale * chance.gauss(1, noise) for _ in range(runs)]
                 limits.append({"kind": "fill", "loop": "avx512", **common, "runs_ms": limit})
+    for step, patched in (("init, cold", 0.5), ("put, cold", 0.25)) if steps else ():
+        case = {"workload": "dax-folio", "device_bytes": 1 << 28, "pages": 1 << 16}
+        case |= {"operation": step, "times": 128, "returns": returns[0]}
+        add(case, {"base": 0.5, "patched": patched})
     for size in (2 << 20, 1 << 30) if folio else ():
         common = {"device_bytes": 1 << 30, "pages": 1 << 18, "folio_bytes": size}
         common["returns"] = returns[0]

@@ -128,6 +128,13 @@ def test_an_unknown_workload_is_refused(tree: Path, names: str) -> None:
     assert "choose from fsdax, devdax, devdax-1g, private" in said
 
 
+def test_a_workload_that_a_line_does_not_have_is_refused(tmp_path: Path) -> None:
+    tree = tmp_path / "linux"
+    fake_tree.make(tree, "6.12")
+    said = _refusal("--ksrc", tree, "--workload", "fsdax,dax-folio")
+    assert "Linux 6.12 does not have the code of dax-folio; give --kernel 7.2" in said
+
+
 @pytest.mark.parametrize(("runs", "status"), [("0", 1), ("-3", 1), ("many", 2), ("1.5", 2)])
 def test_a_number_of_runs_that_cannot_be_is_refused(tree: Path, runs: str, status: int) -> None:
     assert "--runs" in _refusal("--ksrc", tree, f"--runs={runs}", status=status)

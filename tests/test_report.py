@@ -141,6 +141,16 @@ def test_results_of_both_schemas_share_a_page() -> None:
     assert '<td class="word">template</td>' not in text
 
 
+def test_steps_of_operations_have_plots_of_their_own() -> None:
+    text, drawn = page.make([fake_result.result(steps=True, noise=0)])
+    names = {plot.name for plot in drawn}
+    assert {"steps-dax-folio-plain", "gain-steps-dax-folio-plain"} <= names
+    bring_up = next(plot for plot in drawn if plot.name == "bring-up-plain")
+    assert "dax-folio" not in bring_up.svg
+    # 0.5 ms for 128 folios.
+    assert "<td>3906.25</td>" in text
+
+
 def test_a_page_without_rows_is_made() -> None:
     check = {"scenario": "boot", "tree": "base", "name": "memory", "outcome": "pass"}
     body = {**fake_result.body(), "rows": [], "limits": []}

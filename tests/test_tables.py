@@ -166,6 +166,30 @@ def test_a_bench_of_a_part_has_a_first_screen() -> None:
         assert 2 < len(shown) <= 25
 
 
+def test_steps_of_operations_are_on_the_first_screen_if_there_is_room() -> None:
+    alone = screen(fake_result.result(workloads=(), steps=True))
+    assert (
+        alone[0] == "Steps of operations, ns each   mainline       ours mode          gain  fastest"
+    )
+    assert [line[:28].rstrip() for line in alone[1:3]] == [
+        "dax-folio, init, cold",
+        "dax-folio, put, cold",
+    ]
+    _, mainline, ours, mode, paired, fastest = alone[2].rsplit(maxsplit=5)
+    assert float(mainline.replace(",", "")) == pytest.approx(0.5e6 / 128, rel=0.05)
+    assert float(ours.replace(",", "")) == pytest.approx(0.25e6 / 128, rel=0.05)
+    assert mode == "patched"
+    assert [float(ratio.rstrip("x")) for ratio in (paired, fastest)] == pytest.approx([2, 2], 0.05)
+
+    # They are not memmaps, so they neither lead the screen nor get a line with a limit.
+    some = screen(fake_result.result(workloads=("fsdax",), steps=True))
+    assert [line.split()[0] for line in some[2:6]] == ["fsdax", "Steps", "dax-folio,", "dax-folio,"]
+
+    whole = fake_result.result(**BENCH, steps=True)
+    assert screen(whole) == screen(fake_result.result(**BENCH))
+    assert "dax-folio, put, cold" in everything(whole)
+
+
 def test_every_row_is_in_the_tables() -> None:
     result = fake_result.result(**BENCH)
     shown = everything(result)

@@ -71,6 +71,7 @@ def main(args: argparse.Namespace) -> int:
     _check_machine(workloads, [Asked(size, threads) for size in sizes])
     writer.check_writable(args.json)
     found = steps.source_for(args.kernel, args.ksrc)
+    workloads = _present(workloads, found.line, named=args.workload is not None)
 
     pair = trees.pair(found)
     program = link.link(pair, objects.DEBIAN)
@@ -179,6 +180,23 @@ def _chosen(text: str | None) -> list[Workload]:
     if unknown:
         raise Failure(f"there is no workload {unknown[0]!r}", f"choose from {', '.join(all_)}")
     return [all_[name] for name in dict.fromkeys(names)]
+
+
+def _present(workloads: Sequence[Workload], line: str, *, named: bool) -> list[Workload]:
+    """Return the workloads whose code a kernel line has.
+
+    Raises:
+        Failure: a workload that was named is not among them.
+    """
+    major, minor = (int(number) for number in line.split(".")[:2])
+    absent = [one for one in workloads if one.since > (major, minor)]
+    names = ", ".join(one.name for one in absent)
+    if absent and named:
+        first = ".".join(map(str, max(one.since for one in absent)))
+        raise Failure(f"Linux {line} does not have the code of {names}", f"give --kernel {first}")
+    if absent:
+        note(f"pagemint: left out, as Linux {line} does not have their code: {names}")
+    return [one for one in workloads if one not in absent]
 
 
 def _patience(runs: int | None, precise: bool) -> Patience:

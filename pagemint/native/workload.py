@@ -101,6 +101,7 @@ class Workload:
         rounds: rounds after which a new host is started; 0 keeps one host for all rounds.
         sized: whether it depends on the size of the device; if not, it is timed once, with the
             returns of this machine's kernel.
+        since: the first kernel line that has its code.
     """
 
     name: str
@@ -110,6 +111,7 @@ class Workload:
     loops: Callable[[Host, Asked], Iterable[Loop]]
     rounds: int = 0
     sized: bool = True
+    since: tuple[int, int] = (0, 0)
 
 
 def memmap_bytes(asked: Asked) -> int:

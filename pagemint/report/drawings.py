@@ -12,7 +12,7 @@ from pagemint.report.plots import bars, curves, deviations, ratios
 from pagemint.report.plots.groups import Group
 from pagemint.report.plots.sheet import Frame, Plot
 from pagemint.results import cases, estimates
-from pagemint.results.cases import is_copy, title
+from pagemint.results.cases import is_copy, is_memmap, title, units
 from pagemint.results.estimates import Estimate
 from pagemint.results.rows import Case
 from pagemint.results.verdict import Judged, Line
@@ -39,8 +39,9 @@ def draw(judged: Judged, tag: str, names: Names) -> list[Plot]:
     kinds = dict.fromkeys(case.returns for case in judged.lines)
     for how in list(kinds)[:MOST_PLOTS]:
         mine = [case for case in judged.lines if case.returns == how]
-        maps = [case for case in mine if not is_copy(case)]
+        maps = [case for case in mine if is_memmap(case)]
         copies = [case for case in mine if is_copy(case)]
+        steps = [case for case in mine if case.operation]
         of = _Drawer(judged, tag, how, names)
         if maps:
             drawn += of.bring_up(cases.largest(maps))
@@ -48,6 +49,8 @@ def draw(judged: Judged, tag: str, names: Names) -> list[Plot]:
             drawn += of.against_threads(maps)
         for size in dict.fromkeys(case.folio_bytes for case in copies):
             drawn += of.copy([one for one in cases.largest(copies) if one.folio_bytes == size])
+        for workload in list(dict.fromkeys(case.workload for case in steps))[:MOST_PLOTS]:
+            drawn += of.steps([one for one in cases.largest(steps) if one.workload == workload])
     return drawn
 
 
@@ -89,6 +92,15 @@ class _Drawer:
         frame = self._frame(kind, "Folio copy by CPU class", about, "copied (GB/s)")
         drawn = [bars.draw(frame, groups, "best plain loop")]
         return drawn + self._ratios_and_runs(members, about, kind, "Folio copy: gain")
+
+    def steps(self, members: list[Case]) -> list[Plot]:
+        """Draw times and gains of the steps of whole operations."""
+        about = self._about(members)
+        name = members[0].workload
+        frame = self._frame(f"steps {name}", f"{name}: time of a step", about, "time (µs)")
+        groups = self._groups(members, lambda line: line.time.times(1e3 / units(line.row.case)))
+        drawn = [bars.draw(frame, groups, "", 2)]
+        return drawn + self._ratios_and_runs(members, about, f"steps {name}", f"{name}: gain")
 
     def against_size(self, members: list[Case]) -> list[Plot]:
         """Draw the time of a page against the device's size, for workloads with several sizes."""
@@ -161,7 +173,7 @@ class _Drawer:
             (name(case), {key: line.row.runs_ms for key, line in self._few(case).items()})
             for case in members[:MOST_GROUPS]
         ]
-        of = "Folio copy: every" if kind else "Every"
+        of = f"{heading.partition(':')[0]}: every" if kind else "Every"
         frame = self._frame(
             f"samples {kind}",
             f"{of} run, about its median",

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pagemint.base.sizes import format_size
 from pagemint.results import cases, estimates
-from pagemint.results.cases import is_copy
+from pagemint.results.cases import is_memmap
 from pagemint.results.rows import Case
 from pagemint.results.verdict import Judged, default
 
@@ -18,10 +18,14 @@ WIDTH = 80
 _FOLIOS = (2 << 20, 1 << 30)  # bytes: the sizes that have a line of their own
 _NAME = 16  # characters of the first column
 _COLUMNS = " mainline   ours mode        gain (95%)          fastest  limit"
+_STEPS = "Steps of operations, ns each   mainline       ours mode          gain  fastest"
 
 
 def lines(judged: Judged, json: str | None, report: Path | None) -> list[str]:
-    """Return the lines: workloads, folio copies, fill limit, noise, best mode, files."""
+    """Return the lines: workloads, folio copies, fill limit, noise, best mode, files.
+
+    Steps of whole operations come below the workloads if there is room for all of them.
+    """
     below = [
         *_folios(judged),
         *_fill_limit(judged),
@@ -29,12 +33,16 @@ def lines(judged: Judged, json: str | None, report: Path | None) -> list[str]:
         *_best_mode(judged),
         *_files(json, report),
     ]
-    return [*_workloads(judged, MOST_LINES - len(below)), *below]
+    above = _workloads(judged, MOST_LINES - len(below))
+    steps = _steps(judged)
+    room = MOST_LINES - len(above) - len(below)
+    return [*above, *(steps if len(steps) <= room else []), *below]
 
 
 def _workloads(judged: Judged, room: int) -> list[str]:
     """Return a line for each workload under its kind of returns, on at most `room` lines."""
-    chosen = [case for case in cases.largest(judged.lines) if _is_shown(judged, case)]
+    memmaps = [case for case in judged.lines if is_memmap(case)]
+    chosen = [case for case in cases.largest(memmaps) if _is_shown(judged, case)]
     if not chosen:
         return []
     # The returns of the machine's own kernel come first.
@@ -55,7 +63,7 @@ def _workloads(judged: Judged, room: int) -> list[str]:
 def _is_shown(judged: Judged, case: Case) -> bool:
     members = judged.lines[case]
     ours = members.get(default(members))
-    return not is_copy(case) and "base" in members and ours is not None and ours.gain is not None
+    return "base" in members and ours is not None and ours.gain is not None
 
 
 def _title(case: Case, own: str) -> str:
@@ -79,6 +87,27 @@ def _workload(judged: Judged, case: Case, size: int) -> str:
         f"{name:<{_NAME}}{base.time.value:>9.1f}{ours.time.value:>7.1f} "
         f"{_cut(ours.row.variant, 10):<10}{paired.value:>5.2f}x {interval:<15}"
         f"{gain.fastest:>7.2f}x{'!' if gain.noisy else ' '}{share:>6}"
+    )
+
+
+def _steps(judged: Judged) -> list[str]:
+    """Return a line for each step of a whole operation, with this machine's returns."""
+    own = judged.result.kernel.returns
+    steps = [case for case in judged.lines if case.operation and case.returns == own]
+    chosen = [case for case in cases.largest(steps) if _is_shown(judged, case)]
+    return [_STEPS, *(_step(judged, case) for case in chosen)] if chosen else []
+
+
+def _step(judged: Judged, case: Case) -> str:
+    members = judged.lines[case]
+    base, ours = members["base"], members[default(members)]
+    gain = ours.gain
+    assert gain is not None
+    scale = 1e6 / cases.units(case)
+    return (
+        f"{_cut(cases.title(case), 28):<28}{base.time.value * scale:>11,.0f}"
+        f"{ours.time.value * scale:>11,.0f} {_cut(ours.row.variant, 10):<10}"
+        f"{gain.paired.value:>7.2f}x{gain.fastest:>8.2f}x"
     )
 
 

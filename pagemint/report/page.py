@@ -67,6 +67,7 @@ def make(results: Sequence[Result]) -> tuple[str, list[Plot]]:
         "size": format_size,
         "median": statistics.median,
         "title": cases.title,
+        "units": cases.units,
         "bound": lambda case, judged: any(line.row.bind_ms for line in judged.lines[case].values()),
     }
     text = environment.get_template("page.html.j2").render(

@@ -12,7 +12,7 @@ from rich.table import Table
 from pagemint.base.sizes import format_size
 from pagemint.report import first_screen
 from pagemint.results import cases, estimates
-from pagemint.results.cases import Condition, is_copy
+from pagemint.results.cases import Condition, is_copy, is_memmap
 from pagemint.results.estimates import Gain
 from pagemint.results.rows import Case, Limit, Result
 from pagemint.results.verdict import Judged, Line, base_name
@@ -46,12 +46,13 @@ def show_all(result: Result, console: Console) -> None:
 
 def _tables(judged: Judged) -> Iterator[Table]:
     for condition, members in judged.tables().items():
-        maps = [case for case in members if not is_copy(case)]
+        maps = [case for case in members if is_memmap(case)]
         # Guests time the whole bind, too, which contains the initialisation.
         binds = [case for case in maps if _has_binds(judged, case)]
         alone = [case for case in maps if case not in binds]
         devices = [case for case in alone if not case.block_bytes]
         ordinary = [case for case in alone if case.block_bytes]
+        steps = [case for case in members if case.operation]
         about = _about(judged, condition)
         if devices:
             yield _bring_up(judged, f"Times for {about}", devices)
@@ -60,6 +61,8 @@ def _tables(judged: Judged) -> Iterator[Table]:
         if binds:
             yield _binds(judged, f"Binds, ms, {about}", binds)
             yield _memmaps(judged, f"Memmaps in these binds, ms, {about}", binds)
+        if steps:
+            yield _steps(judged, f"Steps of whole operations, {about}", steps)
     copies = [case for case in judged.lines if is_copy(case)]
     for size in dict.fromkeys(case.folio_bytes for case in copies):
         yield _copies(judged, [case for case in copies if case.folio_bytes == size])
@@ -92,7 +95,7 @@ def _legend(judged: Judged) -> list[str]:
     how = "of the ratios within rounds" if judged.paired else "runs of two guests, not pairs"
     said = [
         f"ms, gain: medians ({how}). 95%: interval of the gain.",
-        "fastest: ratio of the fastest runs. ns: of a page.",
+        "fastest: ratio of the fastest runs. ns: of a page, or of each step.",
     ]
     if judged.noisy_lines:
         said.append("!: a noisy gain, whose two ratios differ by more than 5%.")
@@ -151,6 +154,18 @@ def _bring_up(judged: Judged, title: str, members: list[Case]) -> Table:
             *_gain_cells(judged, line.gain),
             *_limit_cell(limited, line),
         ]
+
+    _fill(shown, judged, members, cells)
+    return shown
+
+
+def _steps(judged: Judged, title: str, members: list[Case]) -> Table:
+    """Return the steps of whole operations."""
+    shown = _table(title, ("step", "variant"), ("ns each", *_gain_columns(judged)))
+
+    def cells(line: Line) -> list[str]:
+        each = line.time.value * 1e6 / cases.units(line.row.case)
+        return [f"{each:,.0f}", *_gain_cells(judged, line.gain)]
 
     _fill(shown, judged, members, cells)
     return shown

@@ -49,9 +49,19 @@ def is_copy(case: Case) -> bool:
     return bool(case.function or case.folio_bytes)
 
 
+def is_memmap(case: Case) -> bool:
+    """Whether a memmap is written, and nothing else."""
+    return not is_copy(case) and not case.operation
+
+
+def units(case: Case) -> int:
+    """Return by how much a time is divided: the steps of an operation, or else the pages."""
+    return case.times if case.operation else case.pages
+
+
 def title(case: Case) -> str:
     """Return a name that is unique under its condition: "hotplug, 128 MiB blocks"."""
-    words = [case.function or case.workload, case.cpu_class]
+    words = [case.function or case.workload, case.operation, case.cpu_class]
     if case.block_bytes:
         words.append(f"{_power(case.block_bytes)} blocks")
     if case.folio_bytes:
@@ -77,7 +87,7 @@ def _power(size: int) -> str:
 
 def of_any_size(case: Case) -> Case:
     """Return the case without its size, to find cases that differ only in that."""
-    return replace(case, device_bytes=1, pages=1)
+    return replace(case, device_bytes=1, pages=1, times=1)
 
 
 def largest(cases: Iterable[Case]) -> list[Case]:

@@ -46,6 +46,9 @@ class Case:
         function: the kernel function; "" if the workload has only one.
         cpu_class: the string instructions that the code was patched for; "" if they do not matter.
         folio_bytes: size of a folio; 0 if there is none.
+        operation: the step of a whole operation that a run repeats, such as "init, cold"; "" if
+            the workload is none.
+        times: how many times a run does that step.
     """
 
     workload: Name
@@ -57,6 +60,8 @@ class Case:
     function: Word = ""
     cpu_class: Word = ""
     folio_bytes: Size = 0
+    operation: Word = ""
+    times: Count = 1
 
 
 @dataclass(frozen=True)

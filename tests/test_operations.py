@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Steps of whole operations leave the same struct pages on both trees, and do what they say."""
+
+import mmap
+from collections.abc import Iterator
+
+import pytest
+from kernel_lines import WHOLE
+from memmaps import differences, program_for, shared_map
+
+from pagemint.base.memmap import STRUCT_PAGE
+from pagemint.native.link import Program
+from pagemint.native.process import Host
+from pagemint.native.workload import FIRST_PFN
+from pagemint.native.workloads import known
+
+FOLIO = 512
+FOLIOS = 4
+WINDOW = (FOLIOS + 2) * FOLIO  # a folio on each side is left alone
+NEW = [line for line in WHOLE if line != "6.12"]
+FOLIO_COMMANDS = {"dax_folio": "fsdax", "device_folio": "private"}
+
+
+@pytest.fixture(scope="module", params=NEW)
+def program(request: pytest.FixtureRequest) -> Program:
+    return program_for(request.param, "mask")
+
+
+@pytest.fixture(scope="module")
+def shared(program: Program) -> Iterator[tuple[Host, mmap.mmap]]:
+    with shared_map(program, trace=False, window=WINDOW) as (host, descriptor):
+        yield host, mmap.mmap(descriptor, WINDOW * STRUCT_PAGE)
+
+
+def folios(
+    shared: tuple[Host, mmap.mmap], command: str, tree: str, *, times: int, keep: bool
+) -> bytes:
+    """Make folios and undo them, several times; return the memmap that is left."""
+    host, memmap = shared
+    pages = {"start": FIRST_PFN, "pages": WINDOW, "type": FOLIO_COMMANDS[command], "order": 0}
+    host.ask("init", tree="base", **pages)
+    arguments = {"first": FIRST_PFN + FOLIO, "folios": FOLIOS, "times": times, "keep": int(keep)}
+    host.ask(command, tree=tree, **arguments)
+    return memmap[:]
+
+
+@pytest.mark.parametrize("keep", [True, False])
+@pytest.mark.parametrize("times", [1, 2])
+@pytest.mark.parametrize("command", FOLIO_COMMANDS)
+def test_device_folios_are_what_base_leaves(
+    shared: tuple[Host, mmap.mmap], command: str, times: int, keep: bool
+) -> None:
+    before = folios(shared, command, "base", times=0, keep=False)
+    base = folios(shared, command, "base", times=times, keep=keep)
+    assert not differences(base, folios(shared, command, "patched", times=times, keep=keep))
+
+    # Check the oracle, too: every page of a folio is written, and no other one.
+    edge = FOLIO * STRUCT_PAGE
+    assert base[:edge] == before[:edge]
+    assert base[-edge:] == before[-edge:]
+    if keep:
+        for at in range(edge, len(base) - edge, STRUCT_PAGE):
+            assert base[at : at + STRUCT_PAGE] != before[at : at + STRUCT_PAGE], at // STRUCT_PAGE
+
+
+def test_splitting_a_dax_folio_leaves_single_pages(shared: tuple[Host, mmap.mmap]) -> None:
+    before = folios(shared, "dax_folio", "patched", times=0, keep=False)
+    after = folios(shared, "dax_folio", "patched", times=1, keep=False)
+    for at in range(0, len(after), STRUCT_PAGE):
+        for field in (slice(0, 8), slice(8, 16), slice(52, 56)):  # flags, compound_head, _refcount
+            assert after[at:][field] == before[at:][field], at // STRUCT_PAGE
+
+
+def test_workloads_of_steps_name_the_first_line_with_their_code() -> None:
+    since = {name: workload.since for name, workload in known().items() if any(workload.since)}
+    assert since["dax-folio"] == since["device-folio"] == (7, 2)
