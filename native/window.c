@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "host.h"
 
@@ -51,6 +52,31 @@ NATIVE_COMMAND(map)
 		memset(p, 0xa5, size);
 	}
 	native_answer(r, "huge", fd < 0 ? huge_bytes(p) : 0);
+}
+
+/*
+ * repeat pages= times=: maps a memmap of PAGES pages TIMES times below the mapped one.
+ * All of these share one piece of memory.
+ */
+NATIVE_COMMAND(repeat)
+{
+	unsigned long pages = native_number(r, "pages"), times = native_number(r, "times");
+	unsigned long size = pages * tree_at(0)->page_size;
+	int fd = memfd_create("memmap", 0);
+
+	if (!window.base || times * pages > window.first_pfn || fd < 0 || ftruncate(fd, size))
+		native_refuse(r, "fails: there is no room or no memory for it");
+	for (; times; times--) {
+		char *at = window.base - size;
+
+		if (mmap(at, size, PROT_READ | PROT_WRITE,
+			 MAP_SHARED | MAP_FIXED_NOREPLACE | MAP_POPULATE, fd, 0) != at)
+			native_refuse(r, "fails: no memory can be mapped there");
+		window.base = at;
+		window.first_pfn -= pages;
+		window.pages += pages;
+	}
+	close(fd);
 }
 
 /* poison byte= first= pages=: fills a part of the memmap. */

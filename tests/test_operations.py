@@ -5,8 +5,8 @@ import mmap
 from collections.abc import Iterator
 
 import pytest
-from kernel_lines import WHOLE
-from memmaps import differences, program_for, shared_map
+from kernel_lines import LINES, WHOLE
+from memmaps import POISON, blocks_of, differences, program_for, shared_map
 
 from pagemint.base.memmap import STRUCT_PAGE
 from pagemint.native.link import Program
@@ -18,6 +18,9 @@ FOLIO = 512
 FOLIOS = 4
 WINDOW = (FOLIOS + 2) * FOLIO  # a folio on each side is left alone
 NEW = [line for line in WHOLE if line != "6.12"]
+SECTION = 1 << 15
+BELOW = 31  # sections below FIRST_PFN that share a memmap
+MIGRATE_MOVABLE = 1
 FOLIO_COMMANDS = {"dax_folio": "fsdax", "device_folio": "private"}
 
 
@@ -69,6 +72,35 @@ def test_splitting_a_dax_folio_leaves_single_pages(shared: tuple[Host, mmap.mmap
     for at in range(0, len(after), STRUCT_PAGE):
         for field in (slice(0, 8), slice(8, 16), slice(52, 56)):  # flags, compound_head, _refcount
             assert after[at:][field] == before[at:][field], at // STRUCT_PAGE
+
+
+@pytest.fixture(scope="module", params=LINES)
+def section(request: pytest.FixtureRequest) -> Iterator[tuple[Host, mmap.mmap]]:
+    program = program_for(request.param, "mask")
+    with shared_map(program, trace=False, window=SECTION) as (host, descriptor):
+        host.ask("repeat", pages=SECTION, times=BELOW)
+        yield host, mmap.mmap(descriptor, SECTION * STRUCT_PAGE)
+
+
+@pytest.mark.parametrize("before", [0, 1, BELOW])
+@pytest.mark.parametrize("early", [False, True])
+def test_a_block_goes_online_in_a_zone_as_with_base(
+    section: tuple[Host, mmap.mmap], before: int, early: bool
+) -> None:
+    host, memmap = section
+    left, contiguous = [], []
+    for tree in ("base", "patched"):
+        host.ask("poison", byte=POISON, first=FIRST_PFN, pages=SECTION)
+        answer = host.ask("online", tree=tree, start=FIRST_PFN, before=before, early=int(early))
+        left.append(memmap[:])
+        contiguous.append(bool(int(answer["contiguous"])))
+        blocks = range(FIRST_PFN, FIRST_PFN + SECTION, FOLIO)
+        assert blocks_of(host, tree) == [f"{pfn}:{MIGRATE_MOVABLE}:1" for pfn in blocks]
+    assert not differences(*left)
+    assert bytes([POISON]) * STRUCT_PAGE not in left[0]
+    # Mainline looks at all pageblocks from the start of the zone up to the first that is not
+    # online, so it finds no hole only if it gets through all sections.
+    assert contiguous == [early, True]
 
 
 def test_workloads_of_steps_name_the_first_line_with_their_code() -> None:

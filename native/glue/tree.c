@@ -31,7 +31,7 @@ struct mem_section **mem_section;
 
 static unsigned long begun_pfn, begun_end;
 
-/* The section of a PFN; its first use allocates it, with its pageblocks. */
+/* The section of a PFN; its first use allocates it, with its pageblocks and all subsections. */
 static struct mem_section *native_section(unsigned long pfn)
 {
 	unsigned long nr = pfn_to_section_nr(pfn);
@@ -45,8 +45,10 @@ static struct mem_section *native_section(unsigned long pfn)
 		mem_section[root] = native_alloc(SECTIONS_PER_ROOT *
 						 sizeof(**mem_section));
 	ms = &mem_section[root][nr & SECTION_ROOT_MASK];
-	if (!ms->usage)
+	if (!ms->usage) {
 		ms->usage = native_alloc(sizeof(*ms->usage) + NATIVE_BLOCKS_SIZE);
+		memset(ms->usage->subsection_map, 0xff, sizeof(ms->usage->subsection_map));
+	}
 	return ms;
 }
 

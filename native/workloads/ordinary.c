@@ -70,10 +70,9 @@ static struct zone *native_normal(void)
 	return &native_pgdat->node_zones[ZONE_NORMAL];
 }
 
-/* Make an empty node, with an empty zone that spans the memory of the command. */
-static void native_zone(struct native_request *r)
+/* Make an empty node, with an empty zone that spans PAGES pages from PFN START. */
+static void native_zone(struct native_request *r, unsigned long start, unsigned long pages)
 {
-	unsigned long start = native_number(r, "start"), pages = native_number(r, "pages");
 	unsigned int nid = native_number_or(r, "nid", 0);
 	struct zone *zone = native_normal();
 	unsigned int order, type;
@@ -127,7 +126,7 @@ NATIVE_COMMAND(hotplug)
 	unsigned long block = native_number(r, "block"), nr;
 	long begun, *going_online = native_going_online(), init = 0, walk = 0;
 
-	native_zone(r);
+	native_zone(r, pfn, left);
 	if (native_number_or(r, "driver", 0))
 		set_online_page_callback(native_online_page);
 	else
@@ -147,6 +146,43 @@ NATIVE_COMMAND(hotplug)
 }
 
 /*
+ * online tree= start= before= [early=]: brings the section at PFN START online, in a
+ * zone in which the BEFORE sections below it are online. The memmap of these has to be
+ * mapped by the command repeat. A kernel marks the section as online at the end, and
+ * early=1 at the beginning, so that a walk over the zone finds no hole. Answers ns= and
+ * contiguous=, the flag of the zone.
+ */
+NATIVE_COMMAND(online)
+{
+	unsigned long start = native_number(r, "start"), before = native_number(r, "before");
+	unsigned long present = SECTION_MARKED_PRESENT | SECTION_HAS_MEM_MAP;
+	unsigned long early = native_number_or(r, "early", 0) ? SECTION_IS_ONLINE : 0;
+	unsigned long below = before * PAGES_PER_SECTION, first = start - below;
+	struct zone *zone = native_normal();
+	long begun;
+
+	/* All sections below share a memmap, so it is enough to bring the first one online. */
+	if (before) {
+		native_zone(r, first, PAGES_PER_SECTION);
+		if (online_pages(first, PAGES_PER_SECTION, zone, NULL))
+			native_fail("a block that does not go online", first);
+	}
+	native_zone(r, first, below);
+	/* A zone without pages would get per-CPU lists. */
+	zone->present_pages = 1;
+	native_begin(first, below, present | SECTION_IS_ONLINE);
+	if (before)
+		adjust_present_page_count(pfn_to_page(first), NULL, below);
+	native_need_memmap(r, start, PAGES_PER_SECTION);
+	native_begin(start, PAGES_PER_SECTION, present | early);
+	begun = native_now();
+	if (online_pages(start, PAGES_PER_SECTION, zone, NULL))
+		native_fail("a block that does not go online", start);
+	native_answer(r, "ns", native_now() - begun);
+	native_answer(r, "contiguous", zone->contiguous);
+}
+
+/*
  * boot tree= start= pages= free0= end0= ... [nid=] [unaccepted=]: initialises and
  * frees memory as a thread of boot does. It does so for the ranges that are free in
  * memblock: up to eight, from PFN FREE0 up to but not including END0, FREE1 and so
@@ -159,7 +195,7 @@ NATIVE_COMMAND(boot)
 	unsigned long free;
 	long begun;
 
-	native_zone(r);
+	native_zone(r, start, end - start);
 	for (free_ranges.nr = 0; free_ranges.nr < NATIVE_MAX_FREE; free_ranges.nr++) {
 		first[4] = behind[3] = '0' + free_ranges.nr;
 		free = native_number_or(r, first, 0);

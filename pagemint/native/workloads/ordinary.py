@@ -4,11 +4,12 @@
 from collections.abc import Iterable
 from functools import partial
 
-from pagemint.base.memmap import PAGE
+from pagemint.base.memmap import PAGE, STRUCT_PAGE
 from pagemint.native.process import Host
 from pagemint.native.workload import (
     FIRST_PFN,
     MODAL,
+    PAIR,
     Asked,
     Loop,
     Task,
@@ -27,6 +28,13 @@ _BLOCKS = (128 << 20, 2 << 30)
 
 _CHUNK = 4 << 20
 """Bytes that boot initialises at a time, before it frees them."""
+
+_SECTION = (128 << 20) // PAGE
+_NUMBERS = (1, 64, 1024, 8192)
+"""Numbers of the blocks of 128 MiB that are brought online: all earlier ones are online."""
+
+_LAST_PFN = FIRST_PFN + (_NUMBERS[-1] - 1) * _SECTION
+"""The block that a run brings online; the earlier ones are below it."""
 
 
 def _pages(asked: Asked, block: int) -> int:
@@ -62,6 +70,34 @@ def _hotplug(variant: Variant, case: Case, host: Host) -> Timed:
     return Timed(init + walk, walk)
 
 
+def _online_memory(asked: Asked) -> int:
+    return _SECTION * STRUCT_PAGE
+
+
+def _online_setup(host: Host, asked: Asked) -> int:
+    answer = host.ask("map", first=_LAST_PFN, pages=_SECTION)
+    host.ask("repeat", pages=_SECTION, times=_NUMBERS[-1] - 1)
+    return int(answer["huge"])
+
+
+def _online_tasks(asked: Asked) -> Iterable[Task]:
+    for number in _NUMBERS:
+        case = Case(
+            "online",
+            _SECTION * PAGE,
+            _SECTION,
+            returns=asked.returns,
+            operation=f"block {number:,}",
+        )
+        for variant in PAIR:
+            yield Task(case, variant, partial(_online, variant, number))
+
+
+def _online(variant: Variant, number: int, host: Host) -> Timed:
+    answer = host.ask("online", tree=variant.tree, start=_LAST_PFN, before=number - 1)
+    return Timed(int(answer["ns"]))
+
+
 def _boot_tasks(asked: Asked) -> Iterable[Task]:
     case = _case("boot", asked, _CHUNK, 0)
     for variant in MODAL:
@@ -88,5 +124,8 @@ def _loops(host: Host, asked: Asked) -> Iterable[Loop]:
 WORKLOADS = (
     Workload("hotplug", memmap_bytes, map_memmap, _hotplug_tasks, _loops),
     Workload("boot", memmap_bytes, map_memmap, _boot_tasks, _loops),
+    Workload(
+        "online", _online_memory, _online_setup, _online_tasks, lambda host, asked: (), sized=False
+    ),
 )
 """Each uses one thread. The kernel's hot-add has one, and its boot one for each piece of memory."""
