@@ -103,6 +103,33 @@ def test_a_block_goes_online_in_a_zone_as_with_base(
     assert contiguous == [early, True]
 
 
+@pytest.fixture(scope="module")
+def blocks() -> Iterator[tuple[Host, mmap.mmap]]:
+    window = 2 * SECTION + 2 * FOLIO + FOLIO
+    with shared_map(program_for("7.3", "mask"), trace=False, window=window) as (host, descriptor):
+        yield host, mmap.mmap(descriptor, window * STRUCT_PAGE)
+
+
+def test_blocks_of_a_memmap_are_zeroed_by_base_alone(blocks: tuple[Host, mmap.mmap]) -> None:
+    host, memmap = blocks
+    pages, end = 2 * SECTION, 2 * SECTION + 2 * FOLIO
+    left = {}
+    for tree, byte in (("base", 0), ("patched", POISON)):
+        host.ask("poison", byte=POISON, first=FIRST_PFN, pages=end + FOLIO)
+        where = {"first": FIRST_PFN, "blocks": 2, "page": FIRST_PFN + pages}
+        host.ask("vmemmap", tree=tree, **where)
+        allocated = memmap[: pages * STRUCT_PAGE]
+        assert allocated == bytes([byte]) * len(allocated), tree
+        host.ask("init", tree=tree, start=FIRST_PFN, pages=pages, type="private", order=0)
+        left[tree] = memmap[:]
+    # The fill leaves nothing of the poison, and the struct pages of the blocks are alike, too.
+    assert not differences(left["base"], left["patched"])
+    filled = left["patched"][: pages * STRUCT_PAGE]
+    poison = bytes([POISON]) * STRUCT_PAGE
+    assert all(filled[at : at + STRUCT_PAGE] != poison for at in range(0, len(filled), STRUCT_PAGE))
+    assert left["patched"][end * STRUCT_PAGE :] == poison * FOLIO
+
+
 def test_workloads_of_steps_name_the_first_line_with_their_code() -> None:
     since = {name: workload.since for name, workload in known().items() if any(workload.since)}
-    assert since["dax-folio"] == since["device-folio"] == (7, 2)
+    assert since == {"dax-folio": (7, 2), "device-folio": (7, 2), "vmemmap": (7, 3)}

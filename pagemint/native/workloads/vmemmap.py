@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The memmap of a device from the page allocator: its blocks of 2 MiB, and then the fill.
+
+Only whole sections of 128 MiB take part: each has one block.
+"""
+
+from collections.abc import Iterable
+from functools import partial
+
+from pagemint.base.memmap import PAGE, STRUCT_PAGE
+from pagemint.native.process import Host
+from pagemint.native.workload import FIRST_PFN, MODAL, Asked, Task, Timed, Variant, Workload, choose
+from pagemint.results.rows import Case
+
+_SECTION = (128 << 20) // PAGE
+_BLOCK = _SECTION * STRUCT_PAGE // PAGE
+
+
+def _blocks(asked: Asked) -> int:
+    return asked.device_bytes // PAGE // _SECTION
+
+
+def _pages(asked: Asked) -> int:
+    """Return the pages whose memmap is mapped: those of the device, and those of its memmap."""
+    return _blocks(asked) * (_SECTION + _BLOCK)
+
+
+def _memory(asked: Asked) -> int:
+    return _pages(asked) * STRUCT_PAGE
+
+
+def _setup(host: Host, asked: Asked) -> int:
+    return int(host.ask("map", first=FIRST_PFN, pages=_pages(asked))["huge"])
+
+
+def _tasks(asked: Asked) -> Iterable[Task]:
+    blocks = _blocks(asked)
+    case = Case(
+        "vmemmap",
+        asked.device_bytes,
+        blocks * _SECTION,
+        returns=asked.returns,
+        operation="blocks and fill",
+        times=blocks,
+    )
+    for variant in MODAL:
+        yield Task(case, variant, partial(_run, variant, case))
+
+
+def _run(variant: Variant, case: Case, host: Host) -> Timed:
+    choose(host, variant)
+    # The struct pages of the blocks are behind those of the device.
+    memory = FIRST_PFN + case.pages
+    blocks = host.ask("vmemmap", tree=variant.tree, first=FIRST_PFN, blocks=case.times, page=memory)
+    fill = host.ask(
+        "init", tree=variant.tree, start=FIRST_PFN, pages=case.pages, type="private", order=0
+    )
+    return Timed(int(blocks["ns"]) + int(fill["ns"]))
+
+
+WORKLOADS = (
+    Workload(
+        name="vmemmap",
+        memory=_memory,
+        setup=_setup,
+        tasks=_tasks,
+        loops=lambda host, asked: (),
+        since=(7, 3),
+    ),
+)
