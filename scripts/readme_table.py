@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Prints the table of the README: a row for each result in docs/results, newest first."""
 
-from pagemint.base import files
 from pagemint.kernels import steps
-from pagemint.results import reader
+from pagemint.results import kept, reader
 from pagemint.results.verdict import Judged, Line
 
 _CORES = {(6, 207): "Emerald Rapids", (25, 1): "Zen 3", (25, 17): "Zen 4", (26, 2): "Zen 5"}
@@ -17,8 +16,9 @@ _CHUNK = 4 << 20  # the block size of deferred memory in results of pagemint/1
 
 def table() -> str:
     """Return the table in Markdown."""
-    kept = sorted(files.RESULTS.glob("*.json"), reverse=True)
-    return "\n".join([*_HEAD, *(_line(Judged(reader.read(str(file))), file.name) for file in kept)])
+    return "\n".join(
+        [*_HEAD, *(_line(Judged(reader.read(str(file))), file.name) for file in kept.benches())]
+    )
 
 
 def _line(judged: Judged, name: str) -> str:

@@ -13,9 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pagemint import cli
-from pagemint.base import files, machine
+from pagemint.base import machine
 from pagemint.base.errors import Failure
-from pagemint.results import reader, writer
+from pagemint.results import kept, reader, writer
 from pagemint.results.compare import compare
 from pagemint.results.rows import SCHEMA, Case, Check, Kernel, Limit, Machine, Result, Row
 from pagemint.results.verdict import Judged
@@ -138,9 +138,9 @@ def test_a_result_of_the_first_schema_is_converted() -> None:
 
 
 def test_every_kept_result_is_read() -> None:
-    kept = [reader.read(str(file)) for file in sorted(files.RESULTS.glob("*.json"))]
-    assert {"pagemint/1", "pagemint/2"} == {one.schema for one in kept}
-    for one in kept:
+    benches = [reader.read(str(file)) for file in kept.benches()]
+    assert {"pagemint/1", "pagemint/2"} == {one.schema for one in benches}
+    for one in benches:
         assert one.rows and one.limits
         assert {row.tree for row in one.rows} <= {"base", "base2", "patched"}
         assert not {row.mode for row in one.rows} & {"auto", "fill", "template"}
@@ -279,7 +279,7 @@ def test_too_much_or_nothing_is_refused() -> None:
     body = fake_result.body(**SMALL, runs=1)
     row, limit = body["rows"][0], body["limits"][0]
     for changed, why in (
-        ({"rows": []}, "neither rows nor checks"),
+        ({"rows": []}, "no rows, checks or counts"),
         ({"rows": [row] * 2001}, "more than 2,000 rows"),
         ({"limits": [limit] * 201}, "more than 200 limits"),
         (

@@ -18,6 +18,7 @@ from kernel_lines import LINES
 from pagemint.base import files
 from pagemint.base.errors import Failure
 from pagemint.kernels import sources, steps, trees
+from pagemint.results import kept
 from pagemint.series import branches, messages
 
 _NAME, _EMAIL = "Ada Tester", "ada@example.org"
@@ -429,7 +430,7 @@ def test_no_identity_is_one_line(plain: Path, tmp_path: Path, target: str) -> No
     before = _state(plain)
     given = plain if target == "--tree" else tmp_path / "mails"
     # A note may say that the kept result is of another state of the series.
-    result = json.loads(max(files.RESULTS.glob("*.json")).read_text())
+    result = json.loads(kept.benches()[0].read_text())
     result["kernel"]["series"] = steps.digest(fake_tree.LINE, code=True)
     (tmp_path / "now.json").write_text(json.dumps(result))
     ended = _pagemint(
@@ -607,11 +608,11 @@ def test_results_that_lack_a_figure_leave_everything_as_it_was(
 
 
 def test_the_results_that_are_given_are_in_the_commits(plain: Path, tmp_path: Path) -> None:
-    kept = max(files.RESULTS.glob("*.json"))
-    cpu = json.loads(kept.read_text())["host"]["cpu"]
-    other = kept.read_text().replace(f'"cpu": "{cpu}"', '"cpu": "Other CPU"')
+    newest = kept.benches()[0]
+    cpu = json.loads(newest.read_text())["host"]["cpu"]
+    other = newest.read_text().replace(f'"cpu": "{cpu}"', '"cpu": "Other CPU"')
     (tmp_path / "other.json").write_text(other)
-    texts = messages.filled([str(kept)])
+    texts = messages.filled([str(newest)])
     for topic in _TOPICS:
         texts.pop(f"{topic}/{steps.COVER}")
     ended = _pagemint("series", "--tree", plain, "--results", tmp_path / "other.json")

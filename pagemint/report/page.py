@@ -14,11 +14,11 @@ from markupsafe import Markup
 from pagemint import __version__
 from pagemint.base import returns
 from pagemint.base.sizes import format_size
-from pagemint.report import drawings, published, together
+from pagemint.report import count_plots, drawings, published, together
 from pagemint.report.names import Names
 from pagemint.report.plots import style
 from pagemint.report.plots.sheet import Plot
-from pagemint.results import cases, checks, estimates
+from pagemint.results import cases, checks, counted, estimates
 from pagemint.results.compare import Comparison, compare
 from pagemint.results.rows import Limit, Result
 from pagemint.results.verdict import Judged
@@ -50,6 +50,7 @@ def make(results: Sequence[Result]) -> tuple[str, list[Plot]]:
         drawn: list[Plot] = []
         if result.host.times_comparable:
             drawn = drawings.draw(judged, tag, names) + published.draw(judged, tag, names)
+        drawn += count_plots.draw(result, tag, names)
         sections.append(Section(tag, judged, drawn))
     shared = together.draw([(each.tag, each.judged) for each in sections], names) if several else []
     comparisons: list[tuple[str, Comparison]] = [
@@ -77,6 +78,7 @@ def make(results: Sequence[Result]) -> tuple[str, list[Plot]]:
         dark=Markup(style.DARK_CSS),
         safe_svg=lambda plot: Markup(plot.svg),
         condition=cases.condition,
+        counted=counted,
         returns=returns.NAMES,
         fewest=estimates.FEWEST,
         best_limit=_best_limit,

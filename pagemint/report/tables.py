@@ -11,8 +11,9 @@ from rich.table import Table
 
 from pagemint.base.sizes import format_size
 from pagemint.report import first_screen
-from pagemint.results import cases, estimates
+from pagemint.results import cases, counted, estimates
 from pagemint.results.cases import Condition, is_copy, is_memmap
+from pagemint.results.counted import MEASURES
 from pagemint.results.estimates import Gain
 from pagemint.results.rows import Case, Limit, Result
 from pagemint.results.verdict import Judged, Line, base_name
@@ -68,6 +69,8 @@ def _tables(judged: Judged) -> Iterator[Table]:
         yield _copies(judged, [case for case in copies if case.folio_bytes == size])
     if judged.result.limits:
         yield _limits(judged.result.limits)
+    if judged.result.counts:
+        yield _counts(judged.result)
 
 
 def _table(title: str, words: Iterable[str], numbers: Iterable[str], gap: int = 1) -> Table:
@@ -279,6 +282,26 @@ def _limits(limits: list[Limit]) -> Table:
             _digits(min(limit.runs_ms)),
             f"{estimates.limit_bytes_per_s(limit) / 1e9:.1f}",
         )
+    return shown
+
+
+def _counts(result: Result) -> Table:
+    """Return the operations that were counted."""
+    shown = _table(
+        f"Operations in a guest ({result.host.accel}): M instructions, MiB stored, base and now",
+        ("operation",),
+        ("M", "now", "MiB", "now"),
+        gap=0,
+    )
+    shown.add_column("mostly", no_wrap=True)
+    for pair in counted.pairs(result):
+        totals = [
+            counted.in_words(of(tree.total), measure).split()[0] if tree else ""
+            for measure, of in MEASURES.items()
+            for tree in (pair.base, pair.patched)
+        ]
+        first = next((name for name, _ in counted.largest(pair.last, "instructions")), "")
+        shown.add_row(*map(_literal, (pair.last.name, *totals, first)))
     return shown
 
 

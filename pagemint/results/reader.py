@@ -14,6 +14,7 @@ from pagemint.results.rows import SCHEMA, Result
 _LARGEST = 16 << 20  # bytes of a file; a bench writes some 200 kB
 _MOST_ROWS = 2000
 _MOST_LIMITS = 200
+_MOST_COUNTED = 100_000  # functions in all operations together
 _MOST_RUNS = 200_000  # in all rows and limits together
 _LONGEST = 200  # characters of a text; the rest is cut off
 _REMEDY = "make it again with pagemint bench, vm or host, and --json"
@@ -81,11 +82,16 @@ def _check_schema(raw: object, name: str) -> None:
 
 
 def _check_amount(found: Result, name: str) -> None:
-    """Check that the result is not empty, not too large, and has no row twice."""
-    if not found.rows and not found.checks:
-        raise Failure(f"{name} has neither rows nor checks", _REMEDY)
-    if len(found.rows) > _MOST_ROWS or len(found.checks) > _MOST_ROWS:
-        raise Failure(f"{name} has more than {_MOST_ROWS:,} rows or checks", _REMEDY)
+    """Check that the result is not empty, not too large, and has no row or operation twice."""
+    parts = (found.rows, found.checks, found.counts)
+    if not any(parts):
+        raise Failure(f"{name} has no rows, checks or counts", _REMEDY)
+    if any(len(part) > _MOST_ROWS for part in parts):
+        raise Failure(f"{name} has more than {_MOST_ROWS:,} rows, checks or counts", _REMEDY)
+    if sum(len(one.functions) for one in found.counts) > _MOST_COUNTED:
+        raise Failure(f"{name} has more than {_MOST_COUNTED:,} counted functions", _REMEDY)
+    if len({(one.name, one.tree) for one in found.counts}) < len(found.counts):
+        raise Failure(f"{name} has two counts of the same operation and tree", _REMEDY)
     if len(found.limits) > _MOST_LIMITS:
         raise Failure(f"{name} has more than {_MOST_LIMITS} limits", _REMEDY)
     runs = sum(len(row.runs_ms) + len(row.bind_ms) + len(row.walk_ms) for row in found.rows)

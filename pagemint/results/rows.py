@@ -2,7 +2,8 @@
 """The parts of a result, defined once for the writer, the reader and the report."""
 
 import datetime
-from dataclasses import dataclass, field
+import operator
+from dataclasses import astuple, dataclass, field
 from typing import Annotated, Literal
 
 from msgspec import Meta
@@ -145,6 +146,49 @@ class Check:
 
 
 @dataclass(frozen=True)
+class Counts:
+    """The work of some kernel code, counted in an emulated guest.
+
+    Attributes:
+        instructions: instructions, but no string instruction with a repeat prefix.
+        steps: the steps of those.
+        stored: bytes stored.
+        loaded: bytes loaded.
+        locked: instructions that lock the bus.
+        calls: calls of functions.
+    """
+
+    instructions: Size
+    steps: Size
+    stored: Size
+    loaded: Size
+    locked: Size
+    calls: Size
+
+    def __add__(self, other: "Counts") -> "Counts":
+        return Counts(*map(operator.add, astuple(self), astuple(other)))
+
+
+@dataclass(frozen=True)
+class Operation:
+    """An operation in the kernel of one tree, counted.
+
+    Attributes:
+        name: such as "bind fsdax map=dev".
+        tree: base or patched.
+        bytes: the memory that it is about; 0 for an empty operation.
+        total: the counts of all kernel code that ran meanwhile.
+        functions: the counts of the functions with a large share, by their names.
+    """
+
+    name: Name
+    tree: Literal["base", "patched"]
+    bytes: Size
+    total: Counts
+    functions: Annotated[dict[str, Counts], Meta(max_length=2000)]
+
+
+@dataclass(frozen=True)
 class Machine:
     """The machine of a result, as base.machine.about() describes it.
 
@@ -163,6 +207,7 @@ class Machine:
         huge_bytes: bytes of the memmap that were in huge pages.
         accel: the accelerator of the guests, kvm or tcg; "" without guests.
         times_comparable: false if everything was emulated.
+        emulated: the emulated CPU and the emulator of operations that were counted.
     """
 
     cpu: str
@@ -179,6 +224,7 @@ class Machine:
     huge_bytes: Size = 0
     accel: Word = ""
     times_comparable: bool = True
+    emulated: str = ""
 
 
 @dataclass(frozen=True)
@@ -210,6 +256,7 @@ class Result:
         rows: the rows; no two have the same case, tree and mode.
         limits: the limits of the rows.
         checks: the checks in guests.
+        counts: the operations that were counted; no two have the same name and tree.
         schema: the format of the file.
         file: the file that it was read from; "" for a new result.
     """
@@ -219,5 +266,6 @@ class Result:
     rows: list[Row]
     limits: list[Limit] = field(default_factory=list)
     checks: list[Check] = field(default_factory=list)
+    counts: list[Operation] = field(default_factory=list)
     schema: str = SCHEMA
     file: str = ""

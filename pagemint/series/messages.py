@@ -17,7 +17,7 @@ from pagemint.base.progress import note
 from pagemint.base.sizes import format_size, parse_size
 from pagemint.kernels import steps
 from pagemint.kernels.steps import Topic
-from pagemint.results import estimates, reader
+from pagemint.results import estimates, kept, reader
 from pagemint.results.cases import limit_of
 from pagemint.results.rows import Result, Row
 
@@ -42,7 +42,7 @@ def filled(given: Sequence[str], chosen: Sequence[Topic] | None = None) -> dict[
     Raises:
         Failure: a file is not a result, it was emulated, or no file has a figure.
     """
-    paths = given or [str(path) for path in sorted(files.RESULTS.glob("*.json"), reverse=True)]
+    paths = given or [str(path) for path in kept.benches()]
     results = [reader.read(path) for path in paths]
     for one in results:
         if not one.host.times_comparable:

@@ -14,7 +14,7 @@ from pagemint.report.plots.sheet import Frame, Plot, finished, sheet
 from pagemint.report.plots.style import Look
 from pagemint.results.estimates import Estimate
 
-_BAR = 0.165  # inches for each bar
+BAR = 0.165  # inches for each bar
 _GAP = 0.7  # space between two groups, in bars
 _LINE, _LINES = 18, 4  # most characters of a line, and most lines, in the name of a group
 
@@ -47,12 +47,12 @@ def grouped(
     series = style.looks_of(name for group in groups for name in group.values)
     count = sum(len(group.values) + _GAP for group in groups)
     with mpl.rc_context(style.STYLE):
-        figure, axes = sheet(frame, count * _BAR + 0.55)
+        figure, axes = sheet(frame, count * BAR + 0.55)
         paint(axes, series)
         spans = list(spans_of(groups))
         axes.set_yticks(
             [(top + bottom) / 2 for top, bottom, _ in spans],
-            [_folded(group.name) for _, _, group in spans],
+            [folded(group.name) for _, _, group in spans],
         )
         axes.tick_params(axis="y", length=0)
         axes.set_ylim(spans[-1][1] + _GAP / 2, spans[0][0] - _GAP / 2)
@@ -82,7 +82,7 @@ def spans_of(groups: Iterable[Group]) -> Iterator[tuple[float, float, Group]]:
         top = bottom + _GAP
 
 
-def _folded(text: str) -> str:
+def folded(text: str) -> str:
     """Return the name of a group, broken into lines that leave room for the plot."""
     folded = [part for line in text.split("\n") for part in textwrap.wrap(line, _LINE)]
     return "\n".join(folded if len(folded) <= _LINES else [*folded[: _LINES - 1], "…"])

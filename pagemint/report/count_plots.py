@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The plots of counted operations: the largest functions before and after, stacked."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+
+from pagemint.report.names import Names
+from pagemint.report.plots import style
+from pagemint.report.plots.groups import BAR, folded
+from pagemint.report.plots.sheet import Frame, Plot, beside, finished, sheet
+from pagemint.report.plots.style import Look
+from pagemint.results import counted
+from pagemint.results.counted import MEASURES, MOST_NAMED, Pair
+from pagemint.results.rows import Result
+
+MOST_PAIRS = 9
+"""Most operations of a plot."""
+
+MOST_PLOTS = 6
+"""Most plots of a measure: a hostile result may have thousands of operations."""
+
+_ROWS = 3.6  # bars: the room of an operation, which has two, and a line with names
+_LINE = 59  # most characters of the names below the bars
+_LEAST = 1  # per cent of base's total: the least share of a function that is named
+_LOOKS = {
+    "1, the largest function": style.LOOKS["streaming"],
+    "2": style.LOOKS["cached"],
+    "3": style.LOOKS["published"],
+}
+_REST = "all others", style.LOOKS["slow"]
+_NOTE = (
+    "The upper bar of an operation is the base tree, the lower one the patched tree. "
+    "The line below names its largest functions, in the order of the bars' parts."
+)
+
+
+@dataclass(frozen=True)
+class _Stack:
+    """The bars of an operation.
+
+    Attributes:
+        title: its name.
+        functions: its largest functions.
+        bars: for each tree the parts of its bar: the shares of these functions, and of all others,
+            in per cent of base's total.
+        sums: the total of each tree, in words.
+    """
+
+    title: str
+    functions: list[str]
+    bars: list[list[float]]
+    sums: list[str]
+
+
+def draw(result: Result, tag: str, names: Names) -> list[Plot]:
+    """Draw the counts of a result, if it has any."""
+    drawn = []
+    for measure in MEASURES:
+        stacks = [one for pair in counted.pairs(result) if (one := _stack(pair, measure))]
+        chunks = [stacks[at : at + MOST_PAIRS] for at in range(0, len(stacks), MOST_PAIRS)]
+        for number, chunk in enumerate(chunks[:MOST_PLOTS], 1):
+            frame = Frame(
+                names("count", measure, str(number), tag),
+                f"Operations: {measure}, {number} of {len(chunks)}",
+                ", ".join(filter(None, (tag and f"result {tag}", result.host.emulated))),
+                f"{measure} (% of the base tree's)",
+                _NOTE,
+            )
+            drawn.append(_stacks(frame, chunk))
+    return drawn
+
+
+def _stack(pair: Pair, measure: str) -> _Stack | None:
+    """Return the bars of an operation; None if it has nothing to show."""
+    of = MEASURES[measure]
+    whole = of(pair.trees[0].total)
+    if not whole:
+        return None
+    most: dict[str, int] = {}
+    for tree in pair.trees:
+        for name, counts in tree.functions.items():
+            most[name] = max(most.get(name, 0), of(counts))
+    named = [name for name in most if 100 * most[name] >= _LEAST * whole]
+    functions = sorted(named, key=lambda name: (-most[name], name))[:MOST_NAMED]
+    bars = []
+    for tree in pair.trees:
+        parts = [of(tree.functions[name]) if name in tree.functions else 0 for name in functions]
+        bars.append([100 * part / whole for part in (*parts, of(tree.total) - sum(parts))])
+    sums = [counted.in_words(of(tree.total), measure) for tree in pair.trees]
+    return _Stack(pair.last.name, functions, bars, sums)
+
+
+def _stacks(frame: Frame, stacks: Sequence[_Stack]) -> Plot:
+    with mpl.rc_context(style.STYLE):
+        figure, axes = sheet(frame, len(stacks) * _ROWS * BAR + 0.55)
+        for number, one in enumerate(stacks):
+            _draw_one(axes, number * _ROWS, one)
+        axes.set_yticks(
+            [number * _ROWS + 1 for number in range(len(stacks))],
+            [folded(one.title) for one in stacks],
+        )
+        axes.tick_params(axis="y", length=0)
+        axes.set_ylim(len(stacks) * _ROWS - 0.3, -0.6)
+        axes.set_xlim(0, 1.3 * max(sum(bar) for one in stacks for bar in one.bars))
+        axes.spines["left"].set_visible(False)
+        axes.grid(axis="y", visible=False)
+        axes.set_xlabel(frame.axis, gid="unit")
+        return finished(frame, figure, axes)
+
+
+def _draw_one(axes: Axes, top: float, one: _Stack) -> None:
+    for row, (bar, total) in enumerate(zip(one.bars, one.sums, strict=True)):
+        left, y = 0.0, top + 0.5 + row
+        for (name, look), part in zip(_LOOKS.items(), bar[: len(one.functions)], strict=False):
+            left = _part(axes, y, left, part, name, look)
+        left = _part(axes, y, left, bar[-1], *_REST)
+        beside(axes, left, y, total)
+    named = (f"{number} {name}" for number, name in enumerate(_cut(one.functions), 1))
+    axes.text(0, top + 2.55, "  ".join(named), size=7, va="center")
+
+
+def _part(axes: Axes, y: float, left: float, part: float, name: str, look: Look) -> float:
+    """Draw a part of a bar, and return where it ends."""
+    axes.barh(
+        [y],
+        [part],
+        left=left,
+        height=0.84,
+        color=look.colour,
+        hatch=look.hatch,
+        hatchcolor=look.hatched,
+        edgecolor=style.INK,
+        linewidth=0.5,
+        label=name,
+    )
+    return left + part
+
+
+def _cut(names: list[str]) -> list[str]:
+    """Shorten the longest names, until all of them fit into a line with their numbers."""
+    lengths = [len(name) for name in names]
+    while sum(length + 4 for length in lengths) > _LINE:
+        lengths[lengths.index(max(lengths))] -= 1
+    return [
+        name if len(name) == length else f"{name[: length - 1]}…"
+        for name, length in zip(names, lengths, strict=True)
+    ]

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Compares the counts of an operation on the base tree and on the patched one."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pagemint.results.rows import Counts, Operation, Result
+
+MOST_NAMED = 3
+"""Most functions that a line names."""
+
+MEASURES: dict[str, Callable[[Counts], int]] = {
+    "instructions": lambda counts: counts.instructions,
+    "bytes stored": lambda counts: counts.stored,
+}
+"""The counts that tables and plots show, by their names."""
+
+_UNITS = {"instructions": (1e6, "M"), "bytes stored": (1 << 20, "MiB")}
+_SHARE = 0.1  # of a total: the least share of a function that dominates an operation
+
+
+@dataclass(frozen=True)
+class Pair:
+    """An operation on both trees.
+
+    Attributes:
+        base: on the base tree; None if that was not counted.
+        patched: on the patched tree, likewise.
+    """
+
+    base: Operation | None
+    patched: Operation | None
+
+    @property
+    def last(self) -> Operation:
+        """The operation as it is now: on the patched tree, if that was counted."""
+        found = self.patched or self.base
+        assert found
+        return found
+
+    @property
+    def trees(self) -> tuple[Operation, ...]:
+        """The operation on the trees on which it was counted, the base tree first."""
+        return tuple(one for one in (self.base, self.patched) if one)
+
+    def dominating(self) -> list[str]:
+        """Return in words which functions have most instructions and bytes now.
+
+        Such as "clear_page 50% of bytes stored".
+        """
+        return [
+            f"{name} {share:.0%} of {measure}"
+            for measure in MEASURES
+            for name, share in largest(self.last, measure)[:1]
+            if share >= _SHARE
+        ]
+
+
+def pairs(result: Result) -> list[Pair]:
+    """Return the operations of a result, in their order."""
+    found: dict[str, dict[str, Operation]] = {}
+    for one in result.counts:
+        found.setdefault(one.name, {})[one.tree] = one
+    return [Pair(trees.get("base"), trees.get("patched")) for trees in found.values() if trees]
+
+
+def largest(operation: Operation, measure: str) -> list[tuple[str, float]]:
+    """Return the functions with the largest shares of a total, and these shares."""
+    of = MEASURES[measure]
+    total = of(operation.total)
+    if not total:
+        return []
+    shares = {name: of(counts) / total for name, counts in operation.functions.items()}
+    return sorted(shares.items(), key=lambda one: (-one[1], one[0]))
+
+
+def in_words(amount: int, measure: str) -> str:
+    """Return an amount of a measure, with three digits or more: "131 M", "64.0 MiB"."""
+    scale, unit = _UNITS[measure]
+    value = amount / scale
+    return f"{value:.{2 if value < 10 else 1 if value < 100 else 0}f} {unit}"

@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The results that are kept in docs/results: one bench for each CPU, and counts of operations."""
+
+from pathlib import Path
+
+from pagemint.base import files
+
+_COUNTS = "*-counts-*.json"
+
+
+def benches() -> list[Path]:
+    """Return the files with times, newest first."""
+    counts = set(files.RESULTS.glob(_COUNTS))
+    return sorted(set(files.RESULTS.glob("*.json")) - counts, reverse=True)
+
+
+def counts() -> Path:
+    """Return the newest file with counts."""
+    return max(files.RESULTS.glob(_COUNTS))
