@@ -6,9 +6,12 @@
  *   last     the last memmap_init_zone_device(): nanoseconds, first PFN, pages
  *   hash     a hash over the struct pages and pageblock bits that it left
  *   private  write "BYTES": call memremap_pages() for that much device-private
- *            memory, or device-coherent memory if the kernel lacks private;
- *            read: nanoseconds of that call, nanoseconds of the memmap in it,
- *            and the hash
+ *            memory, or device-coherent memory if the kernel lacks private,
+ *            and unmap it; read: nanoseconds of that call, nanoseconds of the
+ *            memmap in it, and the hash
+ *   device   write "bind BYTES": the same, and keep the memory until "unbind";
+ *            write "allocate N": make its first N folios of 2 MiB, and
+ *            "free N": drop them (Linux 7.2 and later)
  *
  * Works on kernels with and without the series.
  */
@@ -20,6 +23,7 @@
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
+#include <linux/pagemap.h>
 #include <linux/sched.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
@@ -168,46 +172,68 @@ static struct {
 	u64 ns, init_ns, hash;
 } private_result;
 
-static int bring_up_private(u64 size)
+static struct dev_pagemap *private_pgmap;
+static struct resource *private_res;
+
+static int bind_private(u64 size)
 {
-	struct dev_pagemap *pgmap;
-	struct resource *res;
 	ktime_t start;
 	int err = 0;
 	void *p;
 
-	pgmap = kzalloc(sizeof(*pgmap), GFP_KERNEL);
-	if (!pgmap)
+	if (private_pgmap)
+		return -EBUSY;
+	private_pgmap = kzalloc(sizeof(*private_pgmap), GFP_KERNEL);
+	if (!private_pgmap)
 		return -ENOMEM;
-	res = request_free_mem_region(&iomem_resource, size, "pagemint");
-	if (IS_ERR(res)) {
-		err = PTR_ERR(res);
+	private_res = request_free_mem_region(&iomem_resource, size, "pagemint");
+	if (IS_ERR(private_res)) {
+		err = PTR_ERR(private_res);
 		goto out_free;
 	}
 	/* Debian's kernels up to 6.12 lack private memory; coherent memory does as well. */
-	pgmap->type = IS_ENABLED(CONFIG_DEVICE_PRIVATE) ?
-		      MEMORY_DEVICE_PRIVATE : MEMORY_DEVICE_COHERENT;
-	pgmap->ops = &private_ops;
-	pgmap->owner = pgmap;
-	pgmap->range.start = res->start;
-	pgmap->range.end = res->end;
-	pgmap->nr_range = 1;
+	private_pgmap->type = IS_ENABLED(CONFIG_DEVICE_PRIVATE) ?
+			      MEMORY_DEVICE_PRIVATE : MEMORY_DEVICE_COHERENT;
+	private_pgmap->ops = &private_ops;
+	private_pgmap->owner = private_pgmap;
+	private_pgmap->range.start = private_res->start;
+	private_pgmap->range.end = private_res->end;
+	private_pgmap->nr_range = 1;
 
 	start = ktime_get();
-	p = memremap_pages(pgmap, numa_mem_id());
+	p = memremap_pages(private_pgmap, numa_mem_id());
 	if (IS_ERR(p)) {
 		err = PTR_ERR(p);
 		goto out_release;
 	}
 	private_result.ns = ktime_to_ns(ktime_sub(ktime_get(), start));
 	private_result.init_ns = last.ns;
-	private_result.hash = hash_last();
-	memunmap_pages(pgmap);
+	return 0;
 out_release:
-	release_mem_region(res->start, resource_size(res));
+	release_mem_region(private_res->start, resource_size(private_res));
 out_free:
-	kfree(pgmap);
+	kfree(private_pgmap);
+	private_pgmap = NULL;
 	return err;
+}
+
+static void unbind_private(void)
+{
+	memunmap_pages(private_pgmap);
+	release_mem_region(private_res->start, resource_size(private_res));
+	kfree(private_pgmap);
+	private_pgmap = NULL;
+}
+
+static int bring_up_private(u64 size)
+{
+	int err = bind_private(size);
+
+	if (err)
+		return err;
+	private_result.hash = hash_last();
+	unbind_private();
+	return 0;
 }
 
 static int private_show(struct seq_file *m, void *unused)
@@ -247,6 +273,72 @@ static const struct file_operations private_fops = {
 	.release = single_release,
 };
 
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 2, 0)
+static int use_private(u64 nr, bool allocate)
+{
+	unsigned long pfn = PHYS_PFN(private_pgmap->range.start);
+	u64 i;
+
+	if (nr > range_len(&private_pgmap->range) >> PMD_SHIFT)
+		return -EINVAL;
+	for (i = 0; i < nr; i++, pfn += HPAGE_PMD_NR) {
+		struct page *page = pfn_to_page(pfn);
+
+		if (allocate) {
+			zone_device_page_init(page, private_pgmap, HPAGE_PMD_ORDER);
+		} else {
+			folio_unlock(page_folio(page));
+			folio_put(page_folio(page));
+		}
+	}
+	return 0;
+}
+#else
+static int use_private(u64 nr, bool allocate)
+{
+	return -EOPNOTSUPP;
+}
+#endif
+
+static int device_command(const char *command, u64 number)
+{
+	if (!strcmp(command, "bind"))
+		return number && IS_ALIGNED(number, SUBSECTION_SIZE) ?
+		       bind_private(number) : -EINVAL;
+	if (!private_pgmap)
+		return -ENODEV;
+	if (!strcmp(command, "allocate") || !strcmp(command, "free"))
+		return use_private(number, command[0] == 'a');
+	if (strcmp(command, "unbind"))
+		return -EINVAL;
+	unbind_private();
+	return 0;
+}
+
+static ssize_t device_write(struct file *file, const char __user *buf,
+			    size_t count, loff_t *pos)
+{
+	char text[32] = {}, command[9];
+	u64 number = 0;
+	int err;
+
+	if (count >= sizeof(text))
+		return -EINVAL;
+	if (copy_from_user(text, buf, count))
+		return -EFAULT;
+	if (sscanf(text, "%8s %llu", command, &number) < 1)
+		return -EINVAL;
+	mutex_lock(&private_lock);
+	err = device_command(command, number);
+	mutex_unlock(&private_lock);
+	return err ?: count;
+}
+
+static const struct file_operations device_fops = {
+	.owner = THIS_MODULE,
+	.write = device_write,
+};
+
 static struct dentry *dir;
 
 static int __init pagemint_guest_init(void)
@@ -259,6 +351,7 @@ static int __init pagemint_guest_init(void)
 	debugfs_create_file("last", 0400, dir, NULL, &last_fops);
 	debugfs_create_file("hash", 0400, dir, NULL, &hash_fops);
 	debugfs_create_file("private", 0600, dir, NULL, &private_fops);
+	debugfs_create_file("device", 0200, dir, NULL, &device_fops);
 	return 0;
 }
 module_init(pagemint_guest_init);
@@ -266,6 +359,8 @@ module_init(pagemint_guest_init);
 static void __exit pagemint_guest_exit(void)
 {
 	debugfs_remove_recursive(dir);
+	if (private_pgmap)
+		unbind_private();
 	unregister_kretprobe(&probe);
 }
 module_exit(pagemint_guest_exit);

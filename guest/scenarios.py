@@ -17,6 +17,7 @@ from typing import Any
 import checks
 import host
 import moves
+import operations
 import ordinary
 import stock
 from devices import Device, Namespace, run
@@ -231,6 +232,7 @@ def scenario(name: str, args: argparse.Namespace) -> Iterator[Record]:
         "trace": lambda: trace_gate(modes),
         "leaks": lambda: leaks(modes, count),
         "threads": lambda: threads(modes, count),
+        "operations": lambda: operations.everything(args.hmm_module),
         "host": lambda: host.checks_of(args.headers),
         "stock-faults": lambda: stock.faults(args.stock_module, args.module, count),
     }

@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Performs each operation on device memory between two marks, so that QEMU can count it.
+
+A kernel runs its operations in its default mode.
+"""
+
+import ctypes
+import fcntl
+import mmap
+import os
+import resource
+import struct
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from checks import LIBC, PAGE, SLACK, address_of, expect
+from devices import ALIGN, NAMESPACE, Device, Namespace, run, the_one
+
+PROBE = Path("/sys/kernel/debug/pagemint/device")
+DAX = Path("/sys/bus/dax")
+MEMORY = Path("/sys/devices/system/memory")
+HMM = Path("/dev/hmm_dmirror0")
+NAMESPACE_SIZE = Path("/sys/bus/nd/devices", NAMESPACE, "size")
+FILESYSTEMS = {
+    # Small ones, whose files lie in aligned blocks of 2 MiB.
+    "ext4": (
+        *("mkfs.ext4", "-q", "-F", "-b", str(PAGE)),
+        *("-E", "stride=512,stripe_width=512", "DEVICE", "1g"),
+    ),
+    "xfs": (
+        *("mkfs.xfs", "-q", "-f", "-K", "-m", "reflink=0"),
+        *("-d", "size=1g,su=2m,sw=1", "DEVICE"),
+    ),
+}
+MAPPED = 64 * ALIGN  # bytes of a file or a mapping
+PRIVATE = 4 << 30  # bytes of device-private memory
+PRIVATE_FOLIOS = 1024
+MOVED = 32  # folios that migrate
+BLOCKS = (16, 64)  # memory blocks that go online
+SETTLE = 0.3  # seconds
+TO_DEVICE, TO_SYSTEM = 2, 3  # commands of test_hmm
+
+Record = dict[str, Any]
+
+
+class Marks:
+    """Marks the begin and the end of operations for QEMU's plugin."""
+
+    def __init__(self) -> None:
+        self._made = 0
+
+    def around(self, name: str, size: int, work: Callable[[], object]) -> Record:
+        """Return the record of an operation on `size` bytes, with the number of its window."""
+        # What the kernel does later, such as freeing memory after a grace period, must not count.
+        time.sleep(SETTLE)
+        self._mark()
+        work()
+        record = {"operation": name, "window": self._made, "bytes": size}
+        self._mark()
+        return record
+
+    def _mark(self) -> None:
+        # This asks for the personality. No other program in a guest does that.
+        LIBC.personality(0xFFFFFFFF)
+        self._made += 1
+
+
+def everything(hmm_module: str) -> Iterator[Record]:
+    """Perform all operations that the kernel has."""
+    # The console prints at any time, and slowly; errors and warnings are enough.
+    Path("/proc/sys/kernel/printk").write_text("5")
+    # khugepaged copies memory at any time; only memory that asks for it needs huge pages here.
+    Path("/sys/kernel/mm/transparent_hugepage/enabled").write_text("madvise")
+    marks = Marks()
+    yield marks.around("nothing", 0, lambda: None)
+    yield from _private(marks)
+    yield from _binds(marks, "fsdax map=dev", Namespace("pfn", "pmem"), _files)
+    yield from _binds(marks, "fsdax map=mem", Namespace("pfn", "ram"), None)
+    yield from _binds(marks, "devdax map=dev", Namespace("dax", "pmem"), _mappings)
+    yield from _binds(marks, "devdax map=mem", Namespace("dax", "ram"), _mappings)
+    yield from _fsdev(marks)
+    yield from _kmem(marks)
+    yield from _migration(marks, hmm_module)
+
+
+def _binds(
+    marks: Marks,
+    name: str,
+    device: Device,
+    use: Callable[[Marks, str], Iterator[Record]] | None,
+) -> Iterator[Record]:
+    """Bind a device, use it, unbind it, and bind it again."""
+    yield {"running": name}
+    size = int(NAMESPACE_SIZE.read_text())
+    yield marks.around(f"bind {name}", size, device.bind)
+    if use:
+        yield from use(marks, name)
+    yield marks.around(f"unbind {name}", size, device.unbind)
+    yield marks.around(f"rebind {name}", size, device.bind)
+
+
+def _private(marks: Marks) -> Iterator[Record]:
+    yield {"running": "device-private"}
+
+    def around(what: str, size: int, command: str) -> Record:
+        return marks.around(f"{what} device-private", size, lambda: PROBE.write_text(command))
+
+    yield around("bind", PRIVATE, f"bind {PRIVATE}")
+    # Kernels before 7.2 have no such folios.
+    with suppress(OSError):
+        yield around("allocate", PRIVATE_FOLIOS * ALIGN, f"allocate {PRIVATE_FOLIOS}")
+        yield around("free", PRIVATE_FOLIOS * ALIGN, f"free {PRIVATE_FOLIOS}")
+    yield around("unbind", PRIVATE, "unbind")
+    yield around("rebind", PRIVATE, f"bind {PRIVATE}")
+    PROBE.write_text("unbind")
+
+
+def _files(marks: Marks, name: str) -> Iterator[Record]:
+    block = the_one("pmem*", "/dev")
+    for kind, make in FILESYSTEMS.items():
+        yield {"running": f"files on {kind}, {name}"}
+        run(*(block if word == "DEVICE" else word for word in make))
+        with tempfile.TemporaryDirectory() as directory:
+            yield from _faults(marks, kind, block, Path(directory))
+
+
+def _faults(marks: Marks, kind: str, block: Path, directory: Path) -> Iterator[Record]:
+    mount = ("mount", "-t", kind, "-o", "dax=always", block, directory)
+    run(*mount)
+    with (directory / "data").open("wb+") as file:
+        os.posix_fallocate(file.fileno(), 0, MAPPED)
+        with mmap.mmap(file.fileno(), MAPPED) as memory:
+            yield _touch(marks, f"first fault, new {kind} file", memory)
+            yield marks.around(f"unmap {kind} file", MAPPED, memory.close)
+    # The kernel forgets the file's folios.
+    run("umount", directory)
+    run(*mount)
+    with (directory / "data").open("rb+") as file:
+        for which in ("first", "second"):
+            with mmap.mmap(file.fileno(), MAPPED) as memory:
+                yield _touch(marks, f"{which} fault, existing {kind} file", memory)
+        yield marks.around(f"truncate {kind} file", MAPPED, lambda: os.truncate(file.fileno(), 0))
+    run("umount", directory)
+
+
+def _mappings(marks: Marks, name: str) -> Iterator[Record]:
+    with the_one("dax*.*", "/dev").open("rb+", buffering=0) as file:
+        for which in ("first", "second"):
+            with mmap.mmap(file.fileno(), MAPPED) as memory:
+                yield _touch(marks, f"{which} fault, {name}", memory)
+                if which == "first":
+                    yield marks.around(f"unmap {name}", MAPPED, memory.close)
+
+
+def _touch(marks: Marks, name: str, memory: mmap.mmap) -> Record:
+    """Write to each 2 MiB of mapped memory, which faults once for each."""
+
+    def touch() -> None:
+        for offset in range(0, MAPPED, ALIGN):
+            memory[offset] = 1
+
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    record = marks.around(name, MAPPED, touch)
+    faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+    most = MAPPED // ALIGN + SLACK
+    expect(faults <= most, f"{name}: {faults} faults, not at most {most}")
+    return record
+
+
+def _unbound() -> tuple[str, int]:
+    """Make a devdax device that no driver has; return its name and size."""
+    Namespace("dax", "ram").bind()
+    name = the_one("dax*.*", "/dev").name
+    (DAX / "drivers/device_dax/unbind").write_text(name)
+    return name, int((DAX / "devices" / name / "size").read_text())
+
+
+def _fsdev(marks: Marks) -> Iterator[Record]:
+    yield {"running": "fsdev"}
+    driver = DAX / "drivers/fsdev_dax"
+    if not driver.exists():
+        return  # Linux 6.12
+    name, size = _unbound()
+    for what, file in (("bind", "new_id"), ("unbind", "unbind"), ("rebind", "bind")):
+        work = partial((driver / file).write_text, name)
+        yield marks.around(f"{what} fsdev", size, work)
+    (driver / "unbind").write_text(name)
+
+
+def _kmem(marks: Marks) -> Iterator[Record]:
+    yield {"running": "kmem"}
+    driver = DAX / "drivers/kmem"
+    name, size = _unbound()
+    (MEMORY / "auto_online_blocks").write_text("offline")
+    old = set(MEMORY.glob("memory*"))
+    block = int((MEMORY / "block_size_bytes").read_text(), 16)
+    for count, bind in zip(BLOCKS, ("new_id", "bind"), strict=True):
+        added = marks.around("add kmem", size, partial((driver / bind).write_text, name))
+        new = sorted(set(MEMORY.glob("memory*")) - old, key=lambda one: int(one.name[6:]))[:count]
+        expect(len(new) == count, f"{len(new)} memory blocks were added, not {count}")
+        online = marks.around(
+            f"online {count} blocks", count * block, partial(_change, new, "online_movable")
+        )
+        # The last block first: the zone shrinks.
+        offline = marks.around(
+            f"offline {count} blocks", count * block, partial(_change, new[::-1], "offline")
+        )
+        removed = marks.around("remove kmem", size, partial((driver / "unbind").write_text, name))
+        yield from (online,) if count < BLOCKS[-1] else (added, online, offline, removed)
+
+
+def _change(blocks: list[Path], state: str) -> None:
+    for block in blocks:
+        (block / "state").write_text(state)
+
+
+def _migration(marks: Marks, hmm_module: str) -> Iterator[Record]:
+    """Move folios to the device-private memory of test_hmm, and back."""
+    yield {"running": "migration"}
+    run("insmod", hmm_module)
+    size = MOVED * ALIGN
+    # One folio more: the first migration allocates memory for the device.
+    with mmap.mmap(-1, size + 2 * ALIGN, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:
+        start = -(-address_of(memory) // ALIGN) * ALIGN
+        skipped = start - address_of(memory)
+        memory.madvise(mmap.MADV_HUGEPAGE)
+        for offset in range(skipped, skipped + size + ALIGN, ALIGN):
+            memory[offset] = 1
+        with HMM.open("rb+", buffering=0) as device:
+            _migrate(device.fileno(), TO_DEVICE, [start])
+            folios = range(start + ALIGN, start + ALIGN + size, ALIGN)
+            for what, command in (("device", TO_DEVICE), ("system", TO_SYSTEM)):
+                work = partial(_migrate, device.fileno(), command, folios)
+                yield marks.around(f"migrate to {what}", size, work)
+    run("rmmod", "test_hmm")
+
+
+def _migrate(device: int, command: int, folios: Iterable[int]) -> None:
+    mirror = ctypes.create_string_buffer(ALIGN)
+    for start in folios:
+        words = bytearray(struct.pack("5Q", start, ctypes.addressof(mirror), ALIGN // PAGE, 0, 0))
+        # _IOWR('H', command, struct hmm_dmirror_cmd)
+        fcntl.ioctl(device, 3 << 30 | len(words) << 16 | ord("H") << 8 | command, words)
+        # A folio that comes back counts as one page.
+        moved = struct.unpack("5Q", words)[3]
+        expect(moved in (1, ALIGN // PAGE), f"{moved} pages of a folio migrated")
