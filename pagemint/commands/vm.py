@@ -10,7 +10,7 @@ from rich.console import Console
 
 from pagemint.base import machine
 from pagemint.base.errors import Failure
-from pagemint.commands import options
+from pagemint.commands import counting, options
 from pagemint.guests import room, runs, x86
 from pagemint.guests.guest import Guest
 from pagemint.guests.lab import BIND_SCENARIOS, LABS, SCENARIOS, Lab
@@ -29,6 +29,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--stock",
         metavar="VERSION",
         help="Debian's stock kernel of that line and the module for it, instead of both trees",
+    )
+    kind.add_argument(
+        "--count",
+        action="store_true",
+        help="count the instructions and bytes of whole operations, emulated, instead of scenarios",
     )
     kind.add_argument("--arch", default="x86", choices=LABS, help="the kernels' architecture (x86)")
     parser.add_argument(
@@ -60,6 +65,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Run `pagemint vm`."""
     lab = LABS[args.arch]
+    if args.count:
+        lab = counting.lab(args, lab)
     scenarios = _chosen(args.scenario, BIND_SCENARIOS if args.stock else lab.scenarios)
     _check_numbers(args)
     _check_accel(args, lab)
@@ -67,7 +74,13 @@ def main(args: argparse.Namespace) -> int:
     lab.check_programs()
     writer.check_writable(args.json)
 
-    built = _build_stock(args.stock) if args.stock else _build_pair(args.kernel, args.ksrc, lab)
+    if args.stock:
+        built = _build_stock(args.stock)
+    else:
+        tests = lab.native and not args.count
+        built = _build_pair(args.kernel, args.ksrc, lab, tests=tests)
+    if args.count:
+        return counting.run(args, built.kernels, built.about)
     accel = x86.choose_accel(args.accel, built.kernels[0].image) if lab.native else "tcg"
     device, private = room.whole_sections(size or room.default(accel))
     guest = Guest(accel, device, args.limit, built.selftests)
@@ -129,7 +142,7 @@ def _build_stock(line: str) -> _Built:
     return _Built([kernel], rows.Kernel(kernel.release, kernel.built.name, "debian"), None)
 
 
-def _build_pair(line: str, ksrc: Path | None, lab: Lab) -> _Built:
+def _build_pair(line: str, ksrc: Path | None, lab: Lab, *, tests: bool) -> _Built:
     found = steps.source_for(line, ksrc)
     base, patched = (replace(tree, arch=lab.arch) for tree in trees.pair(found))
     return _Built(
@@ -140,5 +153,5 @@ def _build_pair(line: str, ksrc: Path | None, lab: Lab) -> _Built:
             "+".join(lab.fragments),
             series=steps.digest(found.line, code=True),
         ),
-        image.selftests(base) if lab.native else None,
+        image.selftests(base) if tests else None,
     )

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`pagemint vm --count`: counts the work of whole operations, before and after."""
+
+import argparse
+from dataclasses import replace
+
+from rich.console import Console
+
+from pagemint.base import machine
+from pagemint.base.errors import Failure
+from pagemint.guests import counts
+from pagemint.guests.lab import Lab
+from pagemint.kernels.image import Kernel
+from pagemint.report import tables
+from pagemint.report.write import after_run
+from pagemint.results import rows, writer
+
+
+def lab(args: argparse.Namespace, usual: Lab) -> Lab:
+    """Return the lab with the kernels whose work is counted.
+
+    Raises:
+        Failure: the arguments ask for something that --count does not have.
+    """
+    for name in ("scenario", "size"):
+        if getattr(args, name):
+            raise Failure(
+                f"--count has its own operations and devices, and no --{name}",
+                f"leave --{name} out",
+            )
+    if args.accel == "kvm":
+        raise Failure("instructions can be counted only if emulated", "leave --accel kvm out")
+    return replace(usual, fragments=counts.FRAGMENTS)
+
+
+def run(args: argparse.Namespace, kernels: list[Kernel], about: rows.Kernel) -> int:
+    """Count the operations on both kernels, and show and write the result.
+
+    Raises:
+        Failure: a guest fails.
+    """
+    emulated = counts.emulated()
+    counted = counts.run(kernels, args.limit)
+    host = {**machine.about(), "accel": "tcg", "times_comparable": False, "emulated": emulated}
+    result = rows.Result(rows.Machine(**host), about, [], counts=counted)
+    tables.show_all(result, Console(stderr=args.json == "-"))
+    writer.write(args.json, result)
+    after_run(args, result)
+    return 0

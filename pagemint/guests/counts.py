@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Counts the work of operations on device memory, in emulated guests with both kernels."""
+
+import re
+import tempfile
+from pathlib import Path
+from typing import Literal
+
+from pagemint.base.progress import step
+from pagemint.base.run import run as run_program
+from pagemint.guests import count_plugin
+from pagemint.guests.guest import Guest
+from pagemint.kernels.image import Kernel
+from pagemint.results.rows import Counts, Operation
+
+FRAGMENTS = ("vm", "use", "count")
+"""The files of guest/config that configure the kernels."""
+
+CPU = "qemu64,+pdpe1gb,+clflushopt,+clwb"
+"""The emulated CPU. It is the same under every version of QEMU, and has what the drivers use."""
+
+DEVICE = 65 << 27
+"""Bytes of the device: 64 memory blocks of 128 MiB if hot-added, as its start is not aligned."""
+
+_SCENARIO = "operations"
+# With -icount the guest's clock follows its instructions, so timer interrupts take the same share
+# of each run.
+_OPTIONS = f"-cpu {CPU} -icount shift=0"
+_MARK = "__x64_sys_personality"
+_SHARE = 1000  # a function is kept if it has one of so many instructions, or of so many bytes
+
+
+def emulated() -> str:
+    """Return the emulated CPU and the emulator."""
+    said = run_program(["qemu-system-x86_64", "--version"], what="asking QEMU for its version")
+    version = re.search(r"version (\S+)", said)
+    return f"{CPU}, QEMU {version[1] if version else 'of an unknown version'}"
+
+
+def run(kernels: list[Kernel], limit: float) -> list[Operation]:
+    """Return the operations in each kernel.
+
+    Args:
+        kernels: base and patched.
+        limit: seconds that a guest may take.
+
+    Raises:
+        Failure: a guest fails, or the plugin cannot be compiled.
+    """
+    found = []
+    for kernel in kernels:
+        with step(f"counting operations in the {kernel.variant} kernel, some minutes"):
+            found += count(kernel, limit)
+    return found
+
+
+def count(kernel: Kernel, limit: float) -> list[Operation]:
+    """Return the operations in one kernel."""
+    plugin = count_plugin.make()
+    with tempfile.TemporaryDirectory(prefix="pagemint-count-") as name:
+        directory = Path(name)
+        symbols = (kernel.built / "System.map").read_text()
+        options = count_plugin.option(plugin, symbols, _MARK, directory)
+        guest = Guest(
+            "tcg",
+            DEVICE,
+            limit,
+            None,
+            cpus=1,
+            options=" ".join((_OPTIONS, *options)),
+            append="init_on_alloc=1",
+        )
+        records, _ = guest.run(kernel, _SCENARIO, 1, DEVICE)
+        windows = count_plugin.windows(directory)
+    return [
+        operation(kernel, record["operation"], record["bytes"], windows[record["window"]])
+        for record in records
+    ]
+
+
+def operation(kernel: Kernel, name: str, size: int, counted: dict[str, Counts]) -> Operation:
+    """Return an operation, with the functions that have a share worth keeping."""
+    total = sum(counted.values(), start=Counts(0, 0, 0, 0, 0, 0))
+    kept = {
+        function: counts
+        for function, counts in counted.items()
+        if counts.instructions * _SHARE > total.instructions
+        or (counts.stored + counts.loaded) * _SHARE > total.stored + total.loaded
+    }
+    by_size = sorted(kept, key=lambda one: (kept[one].instructions, one), reverse=True)
+    tree: Literal["base", "patched"] = "patched" if kernel.variant == "patched" else "base"
+    return Operation(name, tree, size, total, {one: kept[one] for one in by_size})

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Counted operations in guests: runs agree, and the counts show what the series is for."""
+
+import pytest
+from guest_records import LONG
+from kernel_lines import WHOLE
+
+from pagemint.guests import counts
+from pagemint.kernels import image, steps, trees
+from pagemint.results.rows import Operation
+
+# For each operation the functions that do its work. Their stores and calls are exact.
+_EXACT = {
+    "bind device-private": ("memmap_init_zone_device",),
+    "allocate device-private": ("zone_device_page_init",),
+    "free device-private": ("free_zone_device_folio",),
+    "bind fsdax map=dev": ("memmap_init_zone_device",),
+    "bind devdax map=mem": ("memmap_init_zone_device",),
+    "first fault, existing xfs file": ("dax_iomap_pmd_fault",),
+    "truncate xfs file": ("dax_disassociate_entry",),
+    "unmap devdax map=dev": ("zap_huge_pmd",),
+    "online 64 blocks": ("__free_pages_core",),
+    "offline 64 blocks": ("__offline_isolated_pages",),
+}
+_MANY = 10_000_000  # instructions: a timer interrupt is a small part of so many
+_WALK = "__pageblock_pfn_to_page"  # visits a pageblock of a zone
+_MIB = 1 << 20
+
+Run = dict[str, Operation]
+
+
+@pytest.fixture(scope="module")
+def runs() -> dict[str, list[Run]]:
+    """Two runs of each kernel: the operations by their names."""
+    pair = trees.pair(steps.source_for(WHOLE[-1], None))
+    kernels = [image.kernel(tree, counts.FRAGMENTS) for tree in pair]
+    return {
+        kernel.variant: [{one.name: one for one in counts.count(kernel, 3600)} for _ in range(2)]
+        for kernel in kernels
+    }
+
+
+BOTH = pytest.mark.parametrize("tree", ["base", "patched"])
+
+
+def calls(run: Run, operation: str, function: str) -> int:
+    """How often an operation called a function; 0 if so seldom that the result lacks it."""
+    found = run[operation].functions.get(function)
+    return found.calls if found else 0
+
+
+@LONG
+@BOTH
+def test_stores_and_calls_of_named_functions_are_equal(
+    tree: str, runs: dict[str, list[Run]]
+) -> None:
+    first, second = runs[tree]
+    for name, functions in _EXACT.items():
+        for function in functions:
+            one, other = (run[name].functions[function] for run in (first, second))
+            assert (one.stored, one.calls) == (other.stored, other.calls), (name, function)
+
+
+@LONG
+@BOTH
+def test_sums_are_equal_within_one_per_cent(tree: str, runs: dict[str, list[Run]]) -> None:
+    first, second = runs[tree]
+    assert list(first) == list(second)
+    for name, one in first.items():
+        other = second[name]
+        if one.total.instructions > _MANY:
+            assert other.total.instructions == pytest.approx(one.total.instructions, rel=0.01), name
+            assert other.total.stored == pytest.approx(one.total.stored, rel=0.01), name
+
+
+@LONG
+def test_a_bind_stores_the_memmap_once(runs: dict[str, list[Run]]) -> None:
+    # 4 GiB have 64 MiB of memmap.
+    before, now = (runs[tree][0]["bind device-private"].total.stored for tree in runs)
+    assert before > 128 * _MIB
+    assert 64 * _MIB < now < 66 * _MIB
+
+
+@LONG
+def test_the_walk_of_a_zone_is_linear_in_the_blocks(runs: dict[str, list[Run]]) -> None:
+    before, now = (
+        [calls(runs[tree][0], f"online {blocks} blocks", _WALK) for blocks in (16, 64)]
+        for tree in runs
+    )
+    assert before[1] > 12 * before[0] > 0
+    assert now[1] <= 4 * now[0]
+
+
+@LONG
+def test_fsdev_does_not_walk_its_pages(runs: dict[str, list[Run]]) -> None:
+    for operation in ("bind fsdev", "rebind fsdev", "unbind fsdev"):
+        before, now = (calls(runs[tree][0], operation, "dax_folio_reset_order") for tree in runs)
+        assert before > 2_000_000
+        assert now == 0
