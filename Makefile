@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
-.PHONY: help bench check check-long check-vm module install-module docs readme-plot clean
+.PHONY: help bench replicate check check-long check-vm module install-module docs readme-plot clean
 
 KDIR ?= /lib/modules/$(shell uname -r)/build
 
 help:
 	@echo 'make bench       time base and patched kernel code, into out/bench.json (BENCH_ARGS=...)'
+	@echo 'make replicate   time binds, first uses and unbinds, into out/replicate.json (REPLICATE_ARGS=...)'
 	@echo 'make check       lint, type-check and test'
 	@echo 'make check-long  make check with many more random cases, on every kernel line, patch by patch'
 	@echo 'make check-vm    make check, and all tests that run in guests: over an hour'
@@ -18,6 +19,11 @@ bench:
 	@sh scripts/setup
 	@mkdir -p out
 	@.venv/bin/pagemint bench --json out/bench.json $(BENCH_ARGS)
+
+replicate:
+	@sh scripts/setup
+	@mkdir -p out
+	@.venv/bin/python scripts/replicate.py $(REPLICATE_ARGS)
 
 check:
 	@sh scripts/setup dev

@@ -67,7 +67,7 @@ def _files_on(kind: str, device: Device) -> str:
     block = the_one("pmem*", "/dev")
     run(*(block if word == "DEVICE" else word for word in MAKE[kind]))
     halves = pattern(1, FILE), pattern(2, FILE)
-    with _mounted(kind, block) as directory, (directory / "data").open("wb+") as file:
+    with mounted(kind, block) as directory, (directory / "data").open("wb+") as file:
         file.write(halves[0])
         file.write(bytes(FILE))
         file.flush()
@@ -80,13 +80,14 @@ def _files_on(kind: str, device: Device) -> str:
         os.fsync(file.fileno())
     device.unbind()
     device.bind()
-    with _mounted(kind, block) as directory:
+    with mounted(kind, block) as directory:
         expect((directory / "data").read_bytes() == b"".join(halves), "the data changed")
     return f"{2 * FILE >> 20} MiB held over a rebind"
 
 
 @contextmanager
-def _mounted(kind: str, block: Path) -> Iterator[Path]:
+def mounted(kind: str, block: Path) -> Iterator[Path]:
+    """Mount a device so that files are mapped as they lie on it; yield the directory."""
     with tempfile.TemporaryDirectory() as name:
         run("mount", "-t", kind, "-o", "dax=always", block, name)
         try:

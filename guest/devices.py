@@ -8,6 +8,7 @@ import uuid
 from pathlib import Path
 
 NAMESPACE = "namespace0.0"
+PROBE = Path("/sys/kernel/debug/pagemint")
 REGION = Path("/sys/bus/nd/devices/region0")
 DRIVERS = {"pfn": "nd_pmem", "dax": "dax_pmem"}
 ALIGN = 2 << 20  # bytes: the alignment of a devdax namespace, and the size of a fault in it
@@ -24,6 +25,13 @@ def run(*argv: str | Path) -> str:
     return done.stdout
 
 
+def written(path: Path, text: str) -> int:
+    """Write to a file of the kernel; return the nanoseconds."""
+    start = time.monotonic_ns()
+    path.write_text(text)
+    return time.monotonic_ns() - start
+
+
 class Device:
     """A device on a bus, to be bound and unbound."""
 
@@ -32,15 +40,13 @@ class Device:
         self.name = name
         self.driver = driver
 
-    def unbind(self) -> None:
-        """Take the device from its driver, which removes its memmap."""
-        (self.driver / "unbind").write_text(self.name)
+    def unbind(self) -> int:
+        """Take the device from its driver, which removes its memmap; return the nanoseconds."""
+        return written(self.driver / "unbind", self.name)
 
     def bind(self) -> int:
         """Give the device to its driver; return the nanoseconds of the bind."""
-        start = time.monotonic_ns()
-        (self.driver / "bind").write_text(self.name)
-        return time.monotonic_ns() - start
+        return written(self.driver / "bind", self.name)
 
 
 class Namespace(Device):
@@ -62,6 +68,23 @@ class Namespace(Device):
         (path / "mode").write_text(where)
         (path / "align").write_text(str(ALIGN))
         (path / "namespace").write_text(NAMESPACE)
+
+
+class PrivateMemory(Device):
+    """Device-private memory, of a device that only the guest's module has."""
+
+    def __init__(self, size: int) -> None:
+        """Take the bytes, without binding them."""
+        super().__init__("private", PROBE)
+        self._size = size
+
+    def unbind(self) -> int:
+        """Unmap the memory, and return the nanoseconds."""
+        return written(PROBE / "private", "0")
+
+    def bind(self) -> int:
+        """Map the memory, and return the nanoseconds."""
+        return written(PROBE / "private", str(self._size))
 
 
 def the_one(pattern: str, directory: str) -> Path:

@@ -62,15 +62,15 @@ class Existing(Device):
                 return
         raise RuntimeError(f"there is no device {name}")
 
-    def unbind(self) -> None:
-        """Take the device from its driver; RuntimeError if somebody uses it."""
+    def unbind(self) -> int:
+        """Take the device from its driver, in nanoseconds; RuntimeError if somebody uses it."""
         self._check()
         with ExitStack() as claims:
             for node in self.nodes(self.driver / self.name):
                 if node.disk:
                     # From here on nobody can mount the disk or its partitions.
                     claims.enter_context(_claimed(ROOT / "dev" / node.name))
-            super().unbind()
+            return super().unbind()
 
     def restore(self) -> None:
         """Bind the device if it is not bound."""

@@ -13,15 +13,13 @@ import struct
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from checks import LIBC, PAGE, SLACK, address_of, expect
-from devices import ALIGN, NAMESPACE, Device, Namespace, run, the_one
+from devices import ALIGN, NAMESPACE, PROBE, Device, Namespace, PrivateMemory, run, the_one
 
-PROBE = Path("/sys/kernel/debug/pagemint/device")
 DAX = Path("/sys/bus/dax")
 MEMORY = Path("/sys/devices/system/memory")
 HMM = Path("/dev/hmm_dmirror0")
@@ -30,11 +28,11 @@ FILESYSTEMS = {
     # Small ones, whose files lie in aligned blocks of 2 MiB.
     "ext4": (
         *("mkfs.ext4", "-q", "-F", "-b", str(PAGE)),
-        *("-E", "stride=512,stripe_width=512", "DEVICE", "1g"),
+        *("-E", "stride=512,stripe_width=512", "DEVICE", "400m"),
     ),
     "xfs": (
         *("mkfs.xfs", "-q", "-f", "-K", "-m", "reflink=0"),
-        *("-d", "size=1g,su=2m,sw=1", "DEVICE"),
+        *("-d", "size=400m,su=2m,sw=1", "DEVICE"),
     ),
 }
 MAPPED = 64 * ALIGN  # bytes of a file or a mapping
@@ -106,18 +104,16 @@ def _binds(
 
 def _private(marks: Marks) -> Iterator[Record]:
     yield {"running": "device-private"}
-
-    def around(what: str, size: int, command: str) -> Record:
-        return marks.around(f"{what} device-private", size, lambda: PROBE.write_text(command))
-
-    yield around("bind", PRIVATE, f"bind {PRIVATE}")
-    # Kernels before 7.2 have no such folios.
-    with suppress(OSError):
-        yield around("allocate", PRIVATE_FOLIOS * ALIGN, f"allocate {PRIVATE_FOLIOS}")
-        yield around("free", PRIVATE_FOLIOS * ALIGN, f"free {PRIVATE_FOLIOS}")
-    yield around("unbind", PRIVATE, "unbind")
-    yield around("rebind", PRIVATE, f"bind {PRIVATE}")
-    PROBE.write_text("unbind")
+    memory = PrivateMemory(PRIVATE)
+    yield marks.around("bind device-private", PRIVATE, memory.bind)
+    folios, size = PROBE / "folios", PRIVATE_FOLIOS * ALIGN
+    if folios.exists():  # not before Linux 7.2
+        make, drop = (partial(folios.write_text, str(number)) for number in (PRIVATE_FOLIOS, 0))
+        yield marks.around("allocate device-private", size, make)
+        yield marks.around("free device-private", size, drop)
+    yield marks.around("unbind device-private", PRIVATE, memory.unbind)
+    yield marks.around("rebind device-private", PRIVATE, memory.bind)
+    memory.unbind()
 
 
 def _files(marks: Marks, name: str) -> Iterator[Record]:

@@ -5,13 +5,11 @@
  *
  *   last     the last memmap_init_zone_device(): nanoseconds, first PFN, pages
  *   hash     a hash over the struct pages and pageblock bits that it left
- *   private  write "BYTES": call memremap_pages() for that much device-private
- *            memory, or device-coherent memory if the kernel lacks private,
- *            and unmap it; read: nanoseconds of that call, nanoseconds of the
- *            memmap in it, and the hash
- *   device   write "bind BYTES": the same, and keep the memory until "unbind";
- *            write "allocate N": make its first N folios of 2 MiB, and
- *            "free N": drop them (Linux 7.2 and later)
+ *   private  write a number of bytes: call memremap_pages() for that much
+ *            device-private memory, or device-coherent memory if the kernel
+ *            lacks private; write 0: unmap it
+ *   folios   write a number: make as many folios of 2 MiB at the start of that
+ *            memory; write 0: drop them (Linux 7.2 and later)
  *
  * Works on kernels with and without the series.
  */
@@ -27,7 +25,6 @@
 #include <linux/sched.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
-#include <linux/uaccess.h>
 #include <linux/version.h>
 
 /* The range that was initialised last; only the probe writes it. */
@@ -168,16 +165,12 @@ static const struct dev_pagemap_ops private_ops = {
 };
 
 static DEFINE_MUTEX(private_lock);
-static struct {
-	u64 ns, init_ns, hash;
-} private_result;
-
 static struct dev_pagemap *private_pgmap;
 static struct resource *private_res;
+static u64 private_folios;
 
 static int bind_private(u64 size)
 {
-	ktime_t start;
 	int err = 0;
 	void *p;
 
@@ -200,16 +193,10 @@ static int bind_private(u64 size)
 	private_pgmap->range.end = private_res->end;
 	private_pgmap->nr_range = 1;
 
-	start = ktime_get();
 	p = memremap_pages(private_pgmap, numa_mem_id());
-	if (IS_ERR(p)) {
-		err = PTR_ERR(p);
-		goto out_release;
-	}
-	private_result.ns = ktime_to_ns(ktime_sub(ktime_get(), start));
-	private_result.init_ns = last.ns;
-	return 0;
-out_release:
+	if (!IS_ERR(p))
+		return 0;
+	err = PTR_ERR(p);
 	release_mem_region(private_res->start, resource_size(private_res));
 out_free:
 	kfree(private_pgmap);
@@ -225,119 +212,78 @@ static void unbind_private(void)
 	private_pgmap = NULL;
 }
 
-static int bring_up_private(u64 size)
+static int private_set(void *data, u64 size)
 {
-	int err = bind_private(size);
+	int err = 0;
 
-	if (err)
-		return err;
-	private_result.hash = hash_last();
-	unbind_private();
-	return 0;
-}
-
-static int private_show(struct seq_file *m, void *unused)
-{
-	seq_printf(m, "%llu %llu %016llx\n", private_result.ns,
-		   private_result.init_ns, private_result.hash);
-	return 0;
-}
-
-static int private_open(struct inode *inode, struct file *file)
-{
-	return single_open(file, private_show, NULL);
-}
-
-static ssize_t private_write(struct file *file, const char __user *buf,
-			     size_t count, loff_t *pos)
-{
-	u64 size;
-	int err = kstrtou64_from_user(buf, count, 0, &size);
-
-	if (err)
-		return err;
-	if (!size || !IS_ALIGNED(size, SUBSECTION_SIZE))
-		return -EINVAL;
 	mutex_lock(&private_lock);
-	err = bring_up_private(size);
+	if (!IS_ALIGNED(size, SUBSECTION_SIZE))
+		err = -EINVAL;
+	else if (size)
+		err = bind_private(size);
+	else if (!private_pgmap)
+		err = -ENODEV;
+	else if (private_folios)
+		err = -EBUSY;
+	else
+		unbind_private();
 	mutex_unlock(&private_lock);
-	return err ?: count;
+	return err;
 }
-
-static const struct file_operations private_fops = {
-	.owner = THIS_MODULE,
-	.open = private_open,
-	.read = seq_read,
-	.write = private_write,
-	.llseek = seq_lseek,
-	.release = single_release,
-};
+DEFINE_SIMPLE_ATTRIBUTE(private_fops, NULL, private_set, "%llu\n");
 
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 2, 0)
-static int use_private(u64 nr, bool allocate)
+static void make_folios(u64 nr)
 {
-	unsigned long pfn = PHYS_PFN(private_pgmap->range.start);
-	u64 i;
+	struct page *page = pfn_to_page(PHYS_PFN(private_pgmap->range.start));
 
-	if (nr > range_len(&private_pgmap->range) >> PMD_SHIFT)
-		return -EINVAL;
-	for (i = 0; i < nr; i++, pfn += HPAGE_PMD_NR) {
-		struct page *page = pfn_to_page(pfn);
+	for (; private_folios < nr; private_folios++, page += HPAGE_PMD_NR)
+		zone_device_page_init(page, private_pgmap, HPAGE_PMD_ORDER);
+}
 
-		if (allocate) {
-			zone_device_page_init(page, private_pgmap, HPAGE_PMD_ORDER);
-		} else {
-			folio_unlock(page_folio(page));
-			folio_put(page_folio(page));
-		}
+static void drop_folios(void)
+{
+	struct page *page = pfn_to_page(PHYS_PFN(private_pgmap->range.start));
+
+	for (; private_folios; private_folios--, page += HPAGE_PMD_NR) {
+		folio_unlock(page_folio(page));
+		folio_put(page_folio(page));
 	}
-	return 0;
+}
+
+static int folios_set(void *data, u64 nr)
+{
+	int err = 0;
+
+	mutex_lock(&private_lock);
+	if (!private_pgmap)
+		err = -ENODEV;
+	else if (nr > range_len(&private_pgmap->range) >> PMD_SHIFT)
+		err = -EINVAL;
+	else if (nr && private_folios)
+		err = -EBUSY;
+	else if (nr)
+		make_folios(nr);
+	else
+		drop_folios();
+	mutex_unlock(&private_lock);
+	return err;
+}
+DEFINE_SIMPLE_ATTRIBUTE(folios_fops, NULL, folios_set, "%llu\n");
+
+static void add_folios(struct dentry *dir)
+{
+	debugfs_create_file("folios", 0200, dir, NULL, &folios_fops);
 }
 #else
-static int use_private(u64 nr, bool allocate)
+static void drop_folios(void)
 {
-	return -EOPNOTSUPP;
+}
+
+static void add_folios(struct dentry *dir)
+{
 }
 #endif
-
-static int device_command(const char *command, u64 number)
-{
-	if (!strcmp(command, "bind"))
-		return number && IS_ALIGNED(number, SUBSECTION_SIZE) ?
-		       bind_private(number) : -EINVAL;
-	if (!private_pgmap)
-		return -ENODEV;
-	if (!strcmp(command, "allocate") || !strcmp(command, "free"))
-		return use_private(number, command[0] == 'a');
-	if (strcmp(command, "unbind"))
-		return -EINVAL;
-	unbind_private();
-	return 0;
-}
-
-static ssize_t device_write(struct file *file, const char __user *buf,
-			    size_t count, loff_t *pos)
-{
-	char text[32] = {}, command[9];
-	u64 number = 0;
-	int err;
-
-	if (count >= sizeof(text))
-		return -EINVAL;
-	if (copy_from_user(text, buf, count))
-		return -EFAULT;
-	if (sscanf(text, "%8s %llu", command, &number) < 1)
-		return -EINVAL;
-	mutex_lock(&private_lock);
-	err = device_command(command, number);
-	mutex_unlock(&private_lock);
-	return err ?: count;
-}
-
-static const struct file_operations device_fops = {
-	.owner = THIS_MODULE,
-	.write = device_write,
-};
 
 static struct dentry *dir;
 
@@ -350,8 +296,8 @@ static int __init pagemint_guest_init(void)
 	dir = debugfs_create_dir("pagemint", NULL);
 	debugfs_create_file("last", 0400, dir, NULL, &last_fops);
 	debugfs_create_file("hash", 0400, dir, NULL, &hash_fops);
-	debugfs_create_file("private", 0600, dir, NULL, &private_fops);
-	debugfs_create_file("device", 0200, dir, NULL, &device_fops);
+	debugfs_create_file("private", 0200, dir, NULL, &private_fops);
+	add_folios(dir);
 	return 0;
 }
 module_init(pagemint_guest_init);
@@ -359,8 +305,10 @@ module_init(pagemint_guest_init);
 static void __exit pagemint_guest_exit(void)
 {
 	debugfs_remove_recursive(dir);
-	if (private_pgmap)
+	if (private_pgmap) {
+		drop_folios();
 		unbind_private();
+	}
 	unregister_kretprobe(&probe);
 }
 module_exit(pagemint_guest_exit);

@@ -15,16 +15,17 @@ from pathlib import Path
 from typing import Any
 
 import checks
+import first_use
 import host
 import moves
 import operations
 import ordinary
 import stock
-from devices import Device, Namespace, run
+from devices import PROBE, Device, Namespace, PrivateMemory, run, the_one
+from first_use import Use
 from inventory import Existing
 from modes import Modes, counted, counts
 
-PROBE = Path("/sys/kernel/debug/pagemint")
 TRACE = Path("/sys/kernel/tracing")
 DRIVERS = ("nd_e820", "nd_pmem", "dax_pmem", "device_dax")
 
@@ -61,21 +62,23 @@ def last_range() -> tuple[int, int, int]:
     return nanoseconds, start, pages
 
 
-def rebinds(device: Device, modes: Modes, count: int) -> Iterator[Record]:
-    """Unbind and bind `count` times in each mode, with the modes in a shuffled order."""
+def rebinds(device: Device, modes: Modes, count: int, use: Use | None) -> Iterator[Record]:
+    """Bind, use and unbind a device `count` times in each mode, in a shuffled order."""
     order, shuffled = random.Random(73), list(modes.names)
     for number in range(count):
         order.shuffle(shuffled)
         for mode in shuffled:
             modes.choose(mode)
             before = counts()
-            device.unbind()
             bind_ns = device.bind()
             init_ns, pages = last_init()
             record: Record = {"mode": mode, "bind_ns": bind_ns, "init_ns": init_ns, "pages": pages}
             if number in (0, count - 1):
                 record["hash"] = (PROBE / "hash").read_text().strip()
-            yield {**record, **counted(before)}
+            record |= counted(before)
+            if use:
+                record["use_ns"] = use()
+            yield {**record, "unbind_ns": device.unbind()}
 
 
 def first_bind(device: Device, modes: Modes) -> Record:
@@ -87,20 +90,21 @@ def first_bind(device: Device, modes: Modes) -> Record:
     return {"first": True, "mode": mode, "bind_ns": bind_ns, "init_ns": init_ns, "pages": pages}
 
 
-def binds(device: Device, modes: Modes, count: int) -> Iterator[Record]:
-    """Bind a device for the first time, then rebind it `count` times in each mode."""
-    yield first_bind(device, modes)
-    yield from rebinds(device, modes, count)
-
-
 def fsdax(modes: Modes, count: int, where: str) -> Iterator[Record]:
     """Order 0, with the memmap on the device, or in ordinary memory."""
-    yield from binds(Namespace("pfn", where), modes, count)
+    device = Namespace("pfn", where)
+    yield first_bind(device, modes)
+    device.unbind()
+    yield from rebinds(device, modes, count, first_use.file_on_device())
 
 
 def devdax(modes: Modes, count: int, where: str) -> Iterator[Record]:
     """2 MiB compounds, with the memmap on the device, or in ordinary memory and deduplicated."""
-    yield from binds(Namespace("dax", where), modes, count)
+    device = Namespace("dax", where)
+    yield first_bind(device, modes)
+    use = first_use.mapping(the_one("dax*.*", "/dev").name)
+    device.unbind()
+    yield from rebinds(device, modes, count, use)
 
 
 def use(
@@ -116,7 +120,10 @@ def existing(modes: Modes, count: int, name: str) -> Iterator[Record]:
     """Rebind a device of this machine; it is bound again at the end."""
     device = Existing(name)
     try:
-        yield from rebinds(device, modes, count)
+        device.unbind()
+        # A file on fsdax would overwrite the user's data.
+        use = first_use.mapping(name) if name.startswith("dax") else None
+        yield from rebinds(device, modes, count, use)
     finally:
         device.restore()
 
@@ -126,15 +133,7 @@ def private(modes: Modes, count: int, size: int) -> Iterator[Record]:
     # The pages belong to the node of the CPU that initialises them, and the hash has the node.
     cpus = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(cpus)})
-    for _ in range(count):
-        for mode in modes.names:
-            modes.choose(mode)
-            before = counts()
-            (PROBE / "private").write_text(str(size))
-            bind_ns, init_ns, digest = (PROBE / "private").read_text().split()
-            record = {"mode": mode, "bind_ns": int(bind_ns), "init_ns": int(init_ns)}
-            record |= {"pages": last_init()[1], "hash": digest}
-            yield {**record, **counted(before)}
+    yield from rebinds(PrivateMemory(size), modes, count, first_use.folios())
     os.sched_setaffinity(0, cpus)
 
 

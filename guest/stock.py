@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from checks import check, expect
-from devices import Device, Namespace, run
+from devices import PROBE, Device, Namespace, run
 
 MODULE = Path("/sys/module/pagemint")
-PROBE = Path("/sys/kernel/debug/pagemint")
 TRACE = Path("/sys/kernel/tracing")
 LIVEPATCH = Path("/sys/kernel/livepatch/pagemint_livepatch")
 FUNCTION = "memmap_init_zone_device"

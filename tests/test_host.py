@@ -153,6 +153,7 @@ def test_a_device_is_looked_at_before_each_unbind(
 def bind(mode: str, filled: int, digest: str = "ab") -> dict[str, Any]:
     """The record that guest/scenarios.py writes about a bind."""
     times = {"bind_ns": 9_000_000, "init_ns": 1_000_000 if filled else 3_000_000, "pages": 1000}
+    times["unbind_ns"] = 4_000_000
     counts = {"pages_filled": filled, "mismatches": 0, "calls": 1} if mode != "base" else {}
     return {"scenario": "existing", "mode": mode, "hash": digest, **times, **counts}
 

@@ -227,6 +227,21 @@ def test_binds_of_guests_are_in_the_tables() -> None:
     assert "not pairs" in shown
 
 
+def test_whole_operations_have_the_share_of_each_part() -> None:
+    body = fake_result.body(accel="kvm", workloads=("fsdax",))
+    for row in body["rows"]:
+        runs = row["runs_ms"]
+        row |= {"bind_ms": [2 * ms for ms in runs], "unbind_ms": [ms / 2 for ms in runs]}
+        row["use_ms"] = [1.5 * ms for ms in runs]
+    shown = everything(reader.parse(json.dumps(body).encode(), "a.json"))
+    _, table = shown.split("Bind, first use and unbind")
+    shares = [line.split()[-7:-3] for line in table.splitlines() if " streaming " in line]
+    assert shares == [["25%", "25%", "38%", "12%"]]
+    assert all(len(line) <= 80 for line in table.splitlines())
+    body["rows"][0]["unbind_ms"] = []
+    assert "first use" not in everything(reader.parse(json.dumps(body).encode(), "a.json"))
+
+
 def test_emulated_guests_have_tables_without_gains() -> None:
     body = fake_result.body(accel="tcg", folio=True)
     for row in body["rows"]:

@@ -15,7 +15,7 @@ from kernel_lines import WHOLE
 from pagemint import cli
 from pagemint.base import files
 from pagemint.base.errors import Failure
-from pagemint.guests import binds, boots, checks, copies, lab, scenarios, x86
+from pagemint.guests import binds, boots, checks, copies, lab, runs, scenarios, x86
 from pagemint.guests.guest import Guest
 from pagemint.guests.scenarios import Record
 from pagemint.kernels import image, steps, trees
@@ -25,7 +25,8 @@ from pagemint.results.rows import Case, Check
 
 def record(mode: str, digest: str, nanoseconds: int = 1_000_000) -> dict[str, Any]:
     """The record of a guest about one rebind."""
-    times = {"bind_ns": 3 * nanoseconds, "init_ns": nanoseconds, "pages": 1000}
+    times = {"bind_ns": 3 * nanoseconds, "init_ns": nanoseconds, "unbind_ns": 2 * nanoseconds}
+    times |= {"pages": 1000}
     return {"scenario": "fsdax", "mode": mode, "hash": digest, **times}
 
 
@@ -172,8 +173,39 @@ def test_binds_are_rows_of_trees_and_modes() -> None:
     ]
     assert (base.runs_ms, streaming.runs_ms) == ([0.0003] * 2, [0.0001] * 2)
     assert streaming.bind_ms == [0.0003] * 2
+    assert (streaming.use_ms, streaming.unbind_ms) == ([], [0.0002] * 2)
     assert (base.first_ms, streaming.first_ms, streaming.first_bind_ms) == (None, 0.0005, 0.0015)
     assert streaming.hash == "a"
+
+
+def test_the_first_use_is_part_of_a_row() -> None:
+    records = {"patched": [{**record("streaming", "a"), "use_ns": 5_000_000}] * 2}
+    assert [row.use_ms for row in binds.rows_of("fsdax", records, 1 << 30)] == [[5.0] * 2]
+
+
+def test_first_binds_of_several_boots_are_one_median() -> None:
+    firsts = [{**record("streaming", "a", 10**6 * n), "first": True} for n in (1, 9, 2)]
+    (row,) = binds.rows_of("fsdax", {"patched": [*firsts, record("streaming", "a")]}, 1 << 30)
+    assert (row.first_ms, row.first_bind_ms) == (2.0, 6.0)
+
+
+def test_kernels_take_turns_and_are_checked_once(
+    guest: Guest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    booted = []
+
+    def boot(self: Guest, kernel: Kernel, names: str, *_: int) -> tuple[list[Record], str]:
+        booted.append((kernel.variant, names))
+        return [record("base", "a")], ""
+
+    monkeypatch.setattr(Guest, "run", boot)
+    both = [KERNEL, replace(KERNEL, variant="patched")]
+    scenarios = {"fsdax": ("fsdax", "fsdax-files"), "kmem": ("kmem",)}
+    outcome = runs.run(guest, both, scenarios, 2, 3, 1 << 27)
+    again = [("base", "fsdax"), ("patched", "fsdax")] * 2
+    assert booted[:6] == [("base", "fsdax,fsdax-files"), ("patched", "fsdax,fsdax-files"), *again]
+    assert booted[6:] == [("base", "kmem"), ("patched", "kmem")]
+    assert [len(row.runs_ms) for row in outcome.binds] == [3, 3]
 
 
 def test_a_stock_kernel_is_base_until_the_module_is_loaded() -> None:
@@ -238,6 +270,7 @@ def test_a_guest_may_see_this_machine_elsewhere() -> None:
         ["--arch", "arm64", "--scenario", "kmem"],
         ["--scenario", "nonesuch"],
         ["--rebinds", "1"],
+        ["--turns", "0"],
         ["--size", "1000TB"],
         ["--size", "x"],
     ],

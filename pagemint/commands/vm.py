@@ -50,6 +50,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--rebinds", type=int, default=30, metavar="N", help="rebinds in each mode (30)"
     )
+    parser.add_argument(
+        "--turns", type=int, default=1, metavar="N", help="boots of each kernel, in turn (1)"
+    )
     parser.add_argument("--accel", default="auto", choices=("auto", "kvm", "tcg"))
     parser.add_argument(
         "--limit",
@@ -84,7 +87,7 @@ def main(args: argparse.Namespace) -> int:
     accel = x86.choose_accel(args.accel, built.kernels[0].image) if lab.native else "tcg"
     device, private = room.whole_sections(size or room.default(accel))
     guest = Guest(accel, device, args.limit, built.selftests)
-    outcome = runs.run(guest, built.kernels, scenarios, args.rebinds, private)
+    outcome = runs.run(guest, built.kernels, scenarios, args.rebinds, args.turns, private)
 
     host = {**machine.about(), "accel": accel, "times_comparable": accel == "kvm"}
     result = rows.Result(
@@ -126,6 +129,8 @@ def _chosen(asked: str | None, scenarios: dict[str, tuple[str, ...]]) -> dict[st
 def _check_numbers(args: argparse.Namespace) -> None:
     if args.rebinds < 2:
         raise Failure(f"--rebinds {args.rebinds} is too few", "give 2 or more")
+    if args.turns < 1:
+        raise Failure(f"--turns {args.turns} is too few", "give 1 or more")
     if args.limit <= 0:
         raise Failure(f"--limit {args.limit} leaves a guest no time", "give seconds above 0")
 

@@ -2,11 +2,15 @@
 """Binds: makes rows from the records of guest/scenarios.py, and compares their memmaps."""
 
 import re
+import statistics
 
 from pagemint.base.memmap import MODES
 from pagemint.base.progress import note
 from pagemint.guests.scenarios import Record
 from pagemint.results.rows import Case, Row
+
+SCENARIOS = ("fsdax", "fsdax-mem", "devdax", "devdax-mem", "private")
+"""The scenarios of guest/scenarios.py that time binds."""
 
 STOCK_MODES = ("module-off", "module")
 """The names in guest/scenarios.py of the module for stock kernels, switched off and on."""
@@ -45,10 +49,17 @@ def _row(case: Case, kernel: str, mode: str, first: list[Record], again: list[Re
         "" if mode == "base" else mode,
         runs_ms=[record["init_ns"] / 1e6 for record in again],
         bind_ms=[record["bind_ns"] / 1e6 for record in again],
-        first_ms=first[0]["init_ns"] / 1e6 if first else None,
-        first_bind_ms=first[0]["bind_ns"] / 1e6 if first else None,
+        use_ms=[record["use_ns"] / 1e6 for record in again if "use_ns" in record],
+        unbind_ms=[record["unbind_ns"] / 1e6 for record in again],
+        first_ms=_median_ms(first, "init_ns"),
+        first_bind_ms=_median_ms(first, "bind_ns"),
         hash=" ".join(hashes[:_HASHES]),
     )
+
+
+def _median_ms(records: list[Record], name: str) -> float | None:
+    """Return the median of a time in the records of one bind a boot; None if there are none."""
+    return statistics.median(one[name] for one in records) / 1e6 if records else None
 
 
 def same_hashes(rows: list[Row]) -> int:

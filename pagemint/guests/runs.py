@@ -37,6 +37,7 @@ def run(
     kernels: list[Kernel],
     scenarios: dict[str, tuple[str, ...]],
     rebinds: int,
+    turns: int,
     private: int,
 ) -> Outcome:
     """Run scenarios on each kernel.
@@ -45,7 +46,9 @@ def run(
         guest: the settings with which guests are run.
         kernels: base and patched, or a stock kernel alone.
         scenarios: by the value of --scenario, those of guest/scenarios.py.
-        rebinds: number of rebinds in each mode.
+        rebinds: number of rebinds in each mode and turn.
+        turns: boots of each kernel. The kernels take turns, so that what changes on the machine
+            meanwhile meets both alike. All turns but the first run only binds.
         private: bytes of device-private memory.
 
     Raises:
@@ -56,14 +59,18 @@ def run(
         if name == boots.SCENARIO:
             outcome.checks += [boots.check(guest, kernel) for kernel in kernels]
             continue
-        records: dict[str, list[Record]] = {}
-        for kernel in kernels:
-            # A new guest for each scenario: the first bind has to write untouched memory.
-            with step(f"{name}: running the {kernel.variant} kernel in a guest ({guest.accel})"):
-                booted = replace(guest, cpus=lab.CPUS.get(name, guest.cpus))
-                records[kernel.variant], _ = booted.run(kernel, ",".join(inner), rebinds, private)
-            outcome.checks += checks.checks_of(kernel.variant, records[kernel.variant])
-            outcome.status |= binds.judge_counts(records[kernel.variant])
+        records: dict[str, list[Record]] = {kernel.variant: [] for kernel in kernels}
+        # A new guest for each scenario: the first bind has to write untouched memory.
+        booted = replace(guest, cpus=lab.CPUS.get(name, guest.cpus))
+        only_binds = tuple(one for one in inner if one in binds.SCENARIOS)
+        for names in (inner, *[only_binds] * (turns - 1)):
+            for kernel in kernels if names else ():
+                what = f"{name}: running the {kernel.variant} kernel in a guest ({guest.accel})"
+                with step(what):
+                    said, _ = booted.run(kernel, ",".join(names), rebinds, private)
+                records[kernel.variant] += said
+                outcome.checks += checks.checks_of(kernel.variant, said)
+                outcome.status |= binds.judge_counts(said)
         for one in inner:
             size = private if one == "private" else guest.device
             outcome.binds += binds.rows_of(one, records, size)

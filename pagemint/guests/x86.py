@@ -115,7 +115,7 @@ def choose_accel(asked: str, image: Path) -> str:
                 )
             works = True
         except Failure:
-            note("a guest does not boot under KVM here; emulation is used instead")
+            note("a guest does not boot under KVM here")
     if asked == "kvm" and not works:
         raise Failure("KVM does not work on this machine", "use --accel tcg, for correctness only")
     return "kvm" if works else "tcg"

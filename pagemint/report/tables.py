@@ -62,6 +62,9 @@ def _tables(judged: Judged) -> Iterator[Table]:
         if binds:
             yield _binds(judged, f"Binds, ms, {about}", binds)
             yield _memmaps(judged, f"Memmaps in these binds, ms, {about}", binds)
+            whole = [case for case in binds if _has_wholes(judged, case)]
+            if whole:
+                yield _wholes(judged, f"Bind, first use and unbind, {about}", whole)
         if steps:
             yield _steps(judged, f"Steps of whole operations, {about}", steps)
     copies = [case for case in judged.lines if is_copy(case)]
@@ -111,6 +114,10 @@ def _legend(judged: Judged) -> list[str]:
 
 def _has_binds(judged: Judged, case: Case) -> bool:
     return any(line.row.bind_ms for line in judged.lines[case].values())
+
+
+def _has_wholes(judged: Judged, case: Case) -> bool:
+    return all(estimates.wholes(line.row) for line in judged.lines[case].values())
 
 
 def _about(judged: Judged, condition: Condition) -> str:
@@ -220,6 +227,35 @@ def _memmaps(judged: Judged, title: str, members: list[Case]) -> Table:
         title,
         ("scenario", "variant"),
         ("first", "mean", "ms", "spread", *_gain_columns(judged)),
+    )
+    _fill(shown, judged, members, cells)
+    return shown
+
+
+def _wholes(judged: Judged, title: str, members: list[Case]) -> Table:
+    """Return the binds with their first use and unbind, and the share of each part.
+
+    `bind` is the rest of the bind, without the memmap.
+    """
+
+    def cells(line: Line) -> list[str]:
+        lines = judged.lines[line.row.case]
+        base = base_name(lines)
+        whole = estimates.wholes(line.row)
+        gain = None
+        if base and line.row.variant != base:
+            gain = estimates.gain(estimates.wholes(lines[base].row), whole, paired=judged.paired)
+        shares = estimates.shares(line.row).values()
+        return [
+            _digits(statistics.median(whole)),
+            *(f"{share:.0%}" if share else "" for share in shares),
+            *_gain_cells(judged, gain),
+        ]
+
+    shown = _table(
+        title,
+        ("scenario", "variant"),
+        ("ms", "memmap", "bind", "use", "unbind", *_gain_columns(judged)),
     )
     _fill(shown, judged, members, cells)
     return shown

@@ -145,6 +145,24 @@ def bytes_per_s(ms: float, size: int) -> float:
     return size / ms * 1e3
 
 
+def wholes(row: Row) -> list[float]:
+    """Return the ms of each bind with its first use and unbind; nothing if these are not known."""
+    parts = [part for part in (row.bind_ms, row.use_ms, row.unbind_ms) if part]
+    return [sum(run) for run in zip(*parts, strict=True)] if row.unbind_ms else []
+
+
+def shares(row: Row) -> dict[str, float]:
+    """Return the share of each part in the whole operations of a row, by median times."""
+    memmap = statistics.median(row.runs_ms)
+    parts = {
+        "memmap": memmap,
+        "rest of bind": statistics.median(row.bind_ms) - memmap,
+        "first use": statistics.median(row.use_ms) if row.use_ms else 0,
+        "unbind": statistics.median(row.unbind_ms),
+    }
+    return {name: part / sum(parts.values()) for name, part in parts.items()}
+
+
 def apart(value: float) -> float:
     """Return a ratio or its inverse, whichever is 1 or more."""
     return max(value, 1 / value)

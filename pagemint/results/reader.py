@@ -94,7 +94,11 @@ def _check_amount(found: Result, name: str) -> None:
         raise Failure(f"{name} has two counts of the same operation and tree", _REMEDY)
     if len(found.limits) > _MOST_LIMITS:
         raise Failure(f"{name} has more than {_MOST_LIMITS} limits", _REMEDY)
-    runs = sum(len(row.runs_ms) + len(row.bind_ms) + len(row.walk_ms) for row in found.rows)
+    runs = sum(
+        len(times)
+        for row in found.rows
+        for times in (row.runs_ms, row.walk_ms, row.bind_ms, row.use_ms, row.unbind_ms)
+    )
     if runs + sum(len(limit.runs_ms) for limit in found.limits) > _MOST_RUNS:
         raise Failure(f"{name} has more than {_MOST_RUNS:,} runs", _REMEDY)
     if len({(row.case, row.variant) for row in found.rows}) < len(found.rows):

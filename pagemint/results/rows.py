@@ -76,6 +76,8 @@ class Row:
         runs_ms: each run, in the order of the rounds.
         walk_ms: the part of each run that frees the pages, if it is known.
         bind_ms: the whole bind around each run, if there was one.
+        use_ms: the first use after each bind: faults of 2 MiB over 128 MiB.
+        unbind_ms: the unbind after each bind.
         first_ms: the first run, on untouched memory; None if that was in another mode.
         first_bind_ms: the whole bind around the first run.
         hash: a hash over the struct pages that were left; "" if it was not taken.
@@ -87,6 +89,8 @@ class Row:
     runs_ms: Runs
     walk_ms: Parts = field(default_factory=list)
     bind_ms: Parts = field(default_factory=list)
+    use_ms: Parts = field(default_factory=list)
+    unbind_ms: Parts = field(default_factory=list)
     first_ms: Positive | None = None
     first_bind_ms: Positive | None = None
     hash: Word = ""

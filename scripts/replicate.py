@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Times binds, first uses and unbinds: in guests if KVM works, else on the running kernel."""
+
+import sys
+
+from pagemint import cli
+from pagemint.base.errors import Failure
+from pagemint.commands import doctor
+from pagemint.guests import lab, x86
+from pagemint.kernels import image, steps, trees
+
+_RESULT = ("--json", "out/replicate.json", "--rebinds", "10")
+_GUESTS = ("vm", "--accel", "kvm", "--scenario", "fsdax,devdax,private", "--turns", "3")
+_HERE = ("host", "--yes")
+
+
+def _kvm_works() -> bool:
+    """Return whether a whole kernel boots under KVM, which can fail where one sector does not."""
+    if not doctor.check_kvm("/dev/kvm").ok:
+        return False
+    base, _ = trees.pair(steps.source_for(steps.lines()[-1], None))
+    return x86.choose_accel("auto", image.kernel(base, lab.FRAGMENTS).image) == "kvm"
+
+
+def main() -> int:
+    """Run `pagemint vm` or `pagemint host`; further arguments are passed on."""
+    try:
+        command = _GUESTS if _kvm_works() else _HERE
+    except Failure as failure:
+        print(f"pagemint: {failure}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return cli.main([*command, *_RESULT, *sys.argv[1:]])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
