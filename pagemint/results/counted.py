@@ -43,17 +43,17 @@ class Pair:
         """The operation on the trees on which it was counted, the base tree first."""
         return tuple(one for one in (self.base, self.patched) if one)
 
-    def dominating(self) -> list[str]:
-        """Return in words which functions have most instructions and bytes now.
+    def dominating(self) -> dict[str, str]:
+        """Return the functions with most instructions and bytes now, and their shares in words.
 
-        Such as "clear_page 50% of bytes stored".
+        Such as {"clear_page": "50% of bytes stored"}.
         """
-        return [
-            f"{name} {share:.0%} of {measure}"
-            for measure in MEASURES
-            for name, share in largest(self.last, measure)[:1]
-            if share >= _SHARE
-        ]
+        found: dict[str, list[str]] = {}
+        for measure in MEASURES:
+            for name, share in largest(self.last, measure)[:1]:
+                if share >= _SHARE:
+                    found.setdefault(name, []).append(f"{share:.0%} of {measure}")
+        return {name: " and ".join(shares) for name, shares in found.items()}
 
 
 def pairs(result: Result) -> list[Pair]:
@@ -78,4 +78,5 @@ def in_words(amount: int, measure: str) -> str:
     """Return an amount of a measure, with three digits or more: "131 M", "64.0 MiB"."""
     scale, unit = _UNITS[measure]
     value = amount / scale
-    return f"{value:.{2 if value < 10 else 1 if value < 100 else 0}f} {unit}"
+    digits = 3 if value < 1 else 2 if value < 10 else 1 if value < 100 else 0
+    return f"{value:.{digits}f} {unit}"
