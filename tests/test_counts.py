@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Counted operations: in the result, on the terminal, in the report, and in docs/operations.md."""
+
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Literal
+
+import fake_result
+import pytest
+from rich.console import Console
+
+from pagemint import cli
+from pagemint.base.errors import Failure
+from pagemint.guests import counts
+from pagemint.kernels.image import Kernel
+from pagemint.report import page, tables
+from pagemint.results import counted, kept, reader, writer
+from pagemint.results.rows import Counts, Operation, Result
+
+_ROOT = Path(__file__).parent.parent
+
+
+def some(instructions: int, stored: int) -> Counts:
+    return Counts(instructions, 0, stored, 0, 0, 1)
+
+
+def operation(tree: Literal["base", "patched"], scale: int, name: str = "bind fsdax") -> Operation:
+    functions = {"fill": some(60 * scale, 0), "clear": some(30 * scale, 2 << 20)}
+    return Operation(name, tree, 1 << 30, some(100 * scale, 2 << 20), functions)
+
+
+def result(*operations: Operation) -> Result:
+    like = fake_result.result(accel="tcg")
+    return Result(like.host, like.kernel, [], counts=list(operations))
+
+
+BOTH: tuple[Literal["base", "patched"], ...] = ("base", "patched")
+PAIR = operation("base", 2_000_000), operation("patched", 1_000_000)
+
+
+def test_counts_survive_writing_and_reading(tmp_path: Path) -> None:
+    file = str(tmp_path / "counts.json")
+    writer.write(file, result(*PAIR))
+    assert reader.read(file).counts == list(PAIR)
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"tree": "stock"}, "Invalid enum value"),
+        ({"total": {}}, "missing required field"),
+        ({"bytes": -1}, "Expected `int` >= 0"),
+        ({"name": "twice"}, "two counts of the same operation"),
+    ],
+)
+def test_wrong_counts_are_refused(change: dict[str, Any], why: str) -> None:
+    body = writer.body(result(*PAIR, operation("base", 1, "twice")))
+    body["counts"][0] |= change
+    with pytest.raises(Failure, match=why):
+        reader.parse(json.dumps(body).encode(), "a.json")
+
+
+def test_the_largest_functions_are_named() -> None:
+    (pair,) = counted.pairs(result(*PAIR))
+    assert (pair.base, pair.patched) == PAIR
+    assert pair.dominating() == {
+        "fill": "60% of instructions",
+        "clear": "100% of bytes stored",
+    }
+
+
+def test_an_operation_that_only_one_kernel_has_is_a_pair() -> None:
+    (pair,) = counted.pairs(result(PAIR[0]))
+    assert (pair.trees, pair.last) == ((PAIR[0],), PAIR[0])
+
+
+def test_the_table_has_both_trees() -> None:
+    out = io.StringIO()
+    tables.show_all(result(*PAIR), Console(file=out, width=80))
+    lines = out.getvalue().splitlines()
+    (line,) = [line for line in lines if line.startswith("bind fsdax")]
+    assert line.split()[2:] == ["200", "100", "2.00", "2.00", "fill"]
+    assert max(map(len, lines)) <= 80
+
+
+def test_the_report_has_bars_for_both_trees() -> None:
+    many = [operation(tree, 5, f"operation {i}") for i in range(20) for tree in BOTH]
+    text, drawn = page.make([result(*many)])
+    # Nine operations a plot, and two measures.
+    assert [plot.title for plot in drawn] == [
+        f"Operations: {measure}, {number} of 3"
+        for measure in ("instructions", "bytes stored")
+        for number in (1, 2, 3)
+    ]
+    assert "1 fill  2 clear" in drawn[0].svg
+    assert "operation 19" in text
+
+
+def test_only_functions_with_a_share_are_kept() -> None:
+    kernel = Kernel("patched", Path(), Path(), None)
+    found = {
+        "large": some(10_000, 0),
+        "small": some(1, 0),
+        "stores": some(0, 8),
+        "fault": some(9, 0),
+    }
+    made = counts.operation(kernel, "bind", 4096, found)
+    assert made.total == some(10_010, 8) + Counts(0, 0, 0, 0, 0, 3)
+    assert list(made.functions) == ["large", "stores"]
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["--count", "--scenario", "fsdax"],
+        ["--count", "--size", "1GB"],
+        ["--count", "--accel", "kvm"],
+    ],
+)
+def test_what_counting_does_not_have_is_one_line(
+    argv: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["vm", *argv]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "count" in line
+
+
+def test_the_table_of_the_document_is_that_of_the_kept_counts() -> None:
+    argv = [sys.executable, str(_ROOT / "scripts/operations_table.py")]
+    made = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
+    text = (_ROOT / "docs/operations.md").read_text()
+    # If the counts changed: put the output of scripts/operations_table.py into the document.
+    assert made.strip() in text
+    assert kept.counts().name in text
