@@ -32,7 +32,7 @@ FILESYSTEMS = {
     ),
     "xfs": (
         *("mkfs.xfs", "-q", "-f", "-K", "-m", "reflink=0"),
-        *("-d", "size=400m,su=2m,sw=1", "DEVICE"),
+        *("-d", "size=1g,su=2m,sw=1", "DEVICE"),
     ),
 }
 MAPPED = 64 * ALIGN  # bytes of a file or a mapping

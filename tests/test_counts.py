@@ -3,6 +3,7 @@
 
 import io
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -135,3 +136,13 @@ def test_the_table_of_the_document_is_that_of_the_kept_counts() -> None:
     # If the counts changed: put the output of scripts/operations_table.py into the document.
     assert made.strip() in text
     assert kept.counts().name in text
+
+
+def test_the_counts_in_the_readme_are_in_that_table() -> None:
+    text = (_ROOT / "README.md").read_text()
+    (paragraph,) = [one for one in text.split("\n\n") if one.startswith("Whole operations, in")]
+    figures = re.findall(r"\d[\d.]* (?:M|MiB)\b", " ".join(paragraph.split()))
+    figures.remove("128 MiB")  # the size of a memory block
+    assert len(figures) == 10
+    table = (_ROOT / "docs/operations.md").read_text()
+    assert [figure for figure in figures if f"| {figure} |" not in table] == []

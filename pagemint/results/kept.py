@@ -4,6 +4,7 @@
 from pathlib import Path
 
 from pagemint.base import files
+from pagemint.base.errors import Failure
 
 _COUNTS = "*-counts-*.json"
 
@@ -15,5 +16,12 @@ def benches() -> list[Path]:
 
 
 def counts() -> Path:
-    """Return the newest file with counts."""
-    return max(files.RESULTS.glob(_COUNTS))
+    """Return the newest file with counts.
+
+    Raises:
+        Failure: there is none.
+    """
+    found = sorted(files.RESULTS.glob(_COUNTS))
+    if not found:
+        raise Failure("no counts are kept", "make some with: pagemint vm --count --json FILE")
+    return found[-1]

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Fills the commit messages and cover letters of the series with the figures of results.
 
-The messages are templates of Jinja2, which can call the methods of `_Figures`.
+The messages are templates of Jinja2, which can call the methods of `_Figures` and `_Counts`.
 """
 
 import statistics
 import textwrap
 from collections.abc import Sequence
+from functools import cached_property
 
 from jinja2 import Environment, StrictUndefined
 
@@ -17,9 +18,9 @@ from pagemint.base.progress import note
 from pagemint.base.sizes import format_size, parse_size
 from pagemint.kernels import steps
 from pagemint.kernels.steps import Topic
-from pagemint.results import estimates, kept, reader
+from pagemint.results import counted, estimates, kept, reader
 from pagemint.results.cases import limit_of
-from pagemint.results.rows import Result, Row
+from pagemint.results.rows import Operation, Result, Row
 
 WIDTH = 75
 """Most characters of a line, as checkpatch demands."""
@@ -55,7 +56,8 @@ def filled(given: Sequence[str], chosen: Sequence[Topic] | None = None) -> dict[
     for topic in chosen:
         cover = f"{topic.name}/{steps.COVER}"
         texts[cover] = (files.KERNEL / "series" / cover).read_text()
-    done = {name: _fill(name, text, results) for name, text in texts.items()}
+    counts = _Counts()
+    done = {name: _fill(name, text, results, counts) for name, text in texts.items()}
     now = {steps.digest(line, code=True) for line in steps.lines()}
     for file, series in {one.file: one.kernel.series for _, one in done.values()}.items():
         if series not in now:
@@ -187,21 +189,52 @@ class _Figures:
         ]
 
 
+class _Counts:
+    """The counts of docs/operations.md that a template can ask for; all are returned as text.
+
+    They do not depend on the machine, so no other result replaces them. A template names an
+    operation, a tree (base or patched) and, for a part of the operation, a function.
+    """
+
+    @cached_property
+    def _operations(self) -> list[Operation]:
+        return reader.read(str(kept.counts())).counts
+
+    def instructions(self, operation: str, tree: str, function: str = "") -> str:
+        """Instructions: "178 M"."""
+        return self._measured("instructions", operation, tree, function)
+
+    def stored(self, operation: str, tree: str, function: str = "") -> str:
+        """Bytes stored: "64.2 MiB"."""
+        return self._measured("bytes stored", operation, tree, function)
+
+    def _measured(self, measure: str, operation: str, tree: str, function: str) -> str:
+        for one in self._operations:
+            if (one.name, one.tree) == (operation, tree) and function in ("", *one.functions):
+                counts = one.functions[function] if function else one.total
+                return counted.in_words(counted.MEASURES[measure](counts), measure)
+        raise _MissingError(f"the count of {' '.join(filter(None, (function, operation, tree)))}")
+
+
 def _median(row: Row) -> float:
     return statistics.median(row.runs_ms)
 
 
-def _fill(name: str, text: str, results: Sequence[Result]) -> tuple[str, Result]:
+def _fill(name: str, text: str, results: Sequence[Result], counts: _Counts) -> tuple[str, Result]:
     """Return a text with its figures, and the result that has them."""
     environment = Environment(undefined=StrictUndefined, keep_trailing_newline=True)
     environment.trim_blocks = environment.lstrip_blocks = True
     template = environment.from_string(text)
     missing = "a figure"
     for one in results:
-        figures = _Figures(one)
-        names = [each for each in dir(figures) if not each.startswith("_")]
+        figures = {
+            name: getattr(source, name)
+            for source in (_Figures(one), counts)
+            for name in dir(source)
+            if not name.startswith("_")
+        }
         try:
-            filled_in = template.render({each: getattr(figures, each) for each in names})
+            filled_in = template.render(figures)
             return _wrapped(filled_in), one
         except _MissingError as error:
             missing = str(error)
