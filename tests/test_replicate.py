@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`make replicate`: guests if KVM works, else the running kernel."""
+
+import runpy
+from pathlib import Path
+
+import pytest
+
+from pagemint import cli
+from pagemint.base.errors import Failure
+from pagemint.commands import doctor
+from pagemint.guests import x86
+from pagemint.kernels import image, steps
+
+_SCRIPT = Path(__file__).parent.parent / "scripts/replicate.py"
+
+
+@pytest.fixture
+def ran(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """The command lines of pagemint that are run; nothing is built."""
+    lines: list[list[str]] = []
+
+    def run(argv: list[str]) -> int:
+        lines.append(argv)
+        return 0
+
+    monkeypatch.setattr(cli, "main", run)
+    monkeypatch.setattr(steps, "source_for", lambda line, own: None)
+    monkeypatch.setattr("pagemint.kernels.trees.pair", lambda found: (None, None))
+    monkeypatch.setattr(image, "kernel", lambda tree, fragments: image.Kernel)
+    monkeypatch.setattr("sys.argv", ["replicate.py", "--size", "32GB"])
+    return lines
+
+
+@pytest.mark.parametrize(
+    ("sector", "accel", "command"),
+    [(False, "kvm", "host"), (True, "tcg", "host"), (True, "kvm", "vm")],
+)
+def test_guests_are_used_only_if_a_whole_kernel_boots(
+    sector: bool, accel: str, command: str, ran: list[list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(doctor, "check_kvm", lambda device: doctor.Check("KVM", sector, ""))
+    monkeypatch.setattr(x86, "choose_accel", lambda asked, image: accel)
+    assert runpy.run_path(str(_SCRIPT))["main"]() == 0
+    ((first, *rest),) = ran
+    assert first == command
+    assert rest[-2:] == ["--size", "32GB"]
+    # The options are those of the command.
+    cli.parser([command]).parse_args([first, *rest])
+
+
+def test_a_failure_is_one_line(
+    ran: list[list[str]], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(line: str, own: None) -> None:
+        raise Failure("there is no mirror", "check the network")
+
+    monkeypatch.setattr(doctor, "check_kvm", lambda device: doctor.Check("KVM", True, ""))
+    monkeypatch.setattr(steps, "source_for", fail)
+    assert runpy.run_path(str(_SCRIPT))["main"]() == 1
+    assert capsys.readouterr().err == "pagemint: there is no mirror; check the network\n"
+    assert not ran
