@@ -87,7 +87,7 @@ def _files_on(kind: str, device: Device) -> str:
 
 @contextmanager
 def mounted(kind: str, block: Path) -> Iterator[Path]:
-    """Mount a device so that files are mapped as they lie on it; yield the directory."""
+    """Mount a device with dax=always, so that mappings of files are direct; yield the directory."""
     with tempfile.TemporaryDirectory() as name:
         run("mount", "-t", kind, "-o", "dax=always", block, name)
         try:

@@ -26,7 +26,7 @@ def run(*argv: str | Path) -> str:
 
 
 def written(path: Path, text: str) -> int:
-    """Write to a file of the kernel; return the nanoseconds."""
+    """Write to a file of the kernel; return the nanoseconds that this takes."""
     start = time.monotonic_ns()
     path.write_text(text)
     return time.monotonic_ns() - start
@@ -71,10 +71,10 @@ class Namespace(Device):
 
 
 class PrivateMemory(Device):
-    """Device-private memory, of a device that only the guest's module has."""
+    """Device-private memory of a device that exists only in pagemint's module for guests."""
 
     def __init__(self, size: int) -> None:
-        """Take the bytes, without binding them."""
+        """Describe a device of this many bytes, without binding it."""
         super().__init__("private", PROBE)
         self._size = size
 

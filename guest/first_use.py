@@ -17,7 +17,7 @@ Use = Callable[[], int]
 
 
 def mapping(name: str) -> Use:
-    """Return the use of a devdax device: bytes of a mapping are read, and stay as they are."""
+    """Return the use of a devdax device: reading bytes of a mapping, which changes no data."""
 
     def use() -> int:
         with Path("/dev", name).open("rb+", buffering=0) as file:
@@ -27,7 +27,7 @@ def mapping(name: str) -> Use:
 
 
 def folios() -> Use | None:
-    """Return the use of device-private memory, folios; None if the kernel has none of 2 MiB."""
+    """Return the use of device-private memory: taking folios of 2 MiB; None if there are none."""
     file = PROBE / "folios"
     if not file.exists():
         return None
@@ -41,7 +41,7 @@ def folios() -> Use | None:
 
 
 def file_on_device() -> Use | None:
-    """Return the use of a file on an fsdax device; None if the kernel has no ext4."""
+    """Return the use of an fsdax device: writing to a file; None if the kernel has no ext4."""
     if "\text4\n" not in Path("/proc/filesystems").read_text():
         return None
     made = False

@@ -63,7 +63,7 @@ class Existing(Device):
         raise RuntimeError(f"there is no device {name}")
 
     def unbind(self) -> int:
-        """Take the device from its driver, in nanoseconds; RuntimeError if somebody uses it."""
+        """Take the device from its driver; return the nanoseconds. RuntimeError if it is in use."""
         self._check()
         with ExitStack() as claims:
             for node in self.nodes(self.driver / self.name):

@@ -47,7 +47,7 @@ Record = dict[str, Any]
 
 
 class Marks:
-    """Marks the begin and the end of operations for QEMU's plugin."""
+    """Marks the beginning and the end of operations for the QEMU plugin."""
 
     def __init__(self) -> None:
         self._made = 0
@@ -63,7 +63,7 @@ class Marks:
         return record
 
     def _mark(self) -> None:
-        # This asks for the personality. No other program in a guest does that.
+        # This only reads the personality. Nothing else in a guest calls personality(2).
         LIBC.personality(0xFFFFFFFF)
         self._made += 1
 
@@ -133,7 +133,7 @@ def _faults(marks: Marks, kind: str, block: Path, directory: Path) -> Iterator[R
         with mmap.mmap(file.fileno(), MAPPED) as memory:
             yield _touch(marks, f"first fault, new {kind} file", memory)
             yield marks.around(f"unmap {kind} file", MAPPED, memory.close)
-    # The kernel forgets the file's folios.
+    # Unmounting makes the kernel forget the file's folios.
     run("umount", directory)
     run(*mount)
     with (directory / "data").open("rb+") as file:
@@ -169,7 +169,7 @@ def _touch(marks: Marks, name: str, memory: mmap.mmap) -> Record:
 
 
 def _unbound() -> tuple[str, int]:
-    """Make a devdax device that no driver has; return its name and size."""
+    """Make a devdax device and unbind it from its driver; return its name and size."""
     Namespace("dax", "ram").bind()
     name = the_one("dax*.*", "/dev").name
     (DAX / "drivers/device_dax/unbind").write_text(name)

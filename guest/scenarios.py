@@ -63,7 +63,7 @@ def last_range() -> tuple[int, int, int]:
 
 
 def rebinds(device: Device, modes: Modes, count: int, use: Use | None) -> Iterator[Record]:
-    """Bind, use and unbind a device `count` times in each mode, in a shuffled order."""
+    """Bind, use and unbind a device `count` times in each mode, the modes in a shuffled order."""
     order, shuffled = random.Random(73), list(modes.names)
     for number in range(count):
         order.shuffle(shuffled)

@@ -55,8 +55,8 @@ NATIVE_COMMAND(map)
 }
 
 /*
- * repeat pages= times=: maps a memmap of PAGES pages TIMES times below the mapped one.
- * All of these share one piece of memory.
+ * repeat pages= times=: maps the memmap of PAGES pages TIMES times below the memmap
+ * that is mapped. All of these mappings share the same memory.
  */
 NATIVE_COMMAND(repeat)
 {

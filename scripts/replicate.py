@@ -15,7 +15,7 @@ _HERE = ("host", "--yes")
 
 
 def _kvm_works() -> bool:
-    """Return whether a whole kernel boots under KVM, which can fail where one sector does not."""
+    """Return whether a kernel boots under KVM: /dev/kvm can work where whole kernels do not."""
     if not doctor.check_kvm("/dev/kvm").ok:
         return False
     base, _ = trees.pair(steps.source_for(steps.lines()[-1], None))

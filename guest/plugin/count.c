@@ -7,16 +7,16 @@
  *
  * Each line of the map has the start of a function in hexadecimal and its name,
  * sorted by address. A function ends where the next one starts. Code below the
- * first one, such as a program's, is not counted. At each mark the plugin
- * writes a line for each function that has counts, and clears them:
+ * first function, such as a program's, is not counted. At each mark the plugin
+ * writes a line for each function that has counts, and clears the counts:
  *
  *   WINDOW NAME INSTRUCTIONS STEPS STORED LOADED LOCKED CALLS
  *
- * The window is the number of marks before. INSTRUCTIONS has no string
- * instruction with a repeat prefix: those count as STEPS, one for each store of
+ * WINDOW is the number of earlier marks. INSTRUCTIONS excludes string
+ * instructions with a repeat prefix: those count as STEPS, one for each store of
  * movs and stos, and for each load of lods, scas and cmps. STORED and LOADED are
- * bytes. LOCKED has xchg with memory. CALLS is how often the first instruction
- * was executed.
+ * bytes. LOCKED includes xchg with memory. CALLS is how often the first
+ * instruction of the function was executed.
  *
  * The guest must have one CPU. The declarations are those of QEMU's
  * qemu-plugin.h, which Debian 12 does not package: only functions that all
@@ -64,7 +64,7 @@ unsigned int qemu_plugin_mem_size_shift(qemu_plugin_meminfo_t info);
 bool qemu_plugin_mem_is_store(qemu_plugin_meminfo_t info);
 /* Returns the bytes up to version 2, and copies them since version 3. */
 const void *qemu_plugin_insn_data(const struct qemu_plugin_insn *insn, void *to, size_t size);
-/* Version 1 only, and since version 4: these tell which version QEMU has. */
+/* The first exists in version 1 only, the second since version 4: they tell which QEMU has. */
 WEAK void qemu_plugin_register_vcpu_insn_exec_inline(void);
 WEAK void qemu_plugin_read_memory_vaddr(void);
 
@@ -84,13 +84,13 @@ static unsigned int window;
 static bool copies_data;
 
 /*
- * The number of stores of the instruction that is executing, as far as each is 8 bytes below the
- * one before, and the address of the last one.
+ * How many of the latest stores of the executing instruction form a row in which each is 8 bytes
+ * below the one before, and the address of the latest.
  */
 static unsigned int falling;
 static uint64_t last_store;
 
-/* QEMU refuses a plugin of another version before it calls anything of it. */
+/* A constructor, since QEMU reads the version before it calls any function of the plugin. */
 __attribute__((constructor)) static void choose_version(void)
 {
 	if (qemu_plugin_register_vcpu_insn_exec_inline)

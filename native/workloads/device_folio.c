@@ -14,10 +14,10 @@
 #include "glue.h"
 
 NATIVE_OBJECTS("fs/dax.o", "mm/memremap.o", "mm/page_alloc.o");
-/* Makes the folio of an entry; only the fault handlers of the same file call it. */
+/* Makes the folio of an entry. It is static: only the fault handlers in its file call it. */
 NATIVE_STATICS("dax_insert_entry");
 
-/* On 6.12 fsdax has no folios of several pages, and nor has device-private memory. */
+/* On 6.12 neither fsdax nor device-private memory has folios of several pages. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 2, 0)
 
 enum { NATIVE_ORDER = PMD_ORDER };
@@ -37,9 +37,10 @@ static __always_inline long native_all(native_folio_fn *fn, unsigned long first,
 
 /*
  * Arguments first= folios= times= [cold=] [keep=]: call @make for each of FOLIOS
- * folios from PFN FIRST, then @use, then @undo, TIMES times. With cold=1 their struct
- * pages are not in the cache when @make and @undo begin. With keep=1 the last @undo
- * is left out. Answers make= and undo= (ns).
+ * folios from PFN FIRST, then @use for each, then @undo for each; all that TIMES
+ * times. With cold=1 the struct pages are evicted from the cache before each @make
+ * and @undo of the folios. With keep=1 the last @use and @undo are left out. Answers
+ * make= and undo= (ns).
  */
 static __always_inline void native_folios(struct native_request *r, native_folio_fn *make,
 					  native_folio_fn *use, native_folio_fn *undo)

@@ -147,10 +147,10 @@ NATIVE_COMMAND(hotplug)
 
 /*
  * online tree= start= before= [early=]: brings the section at PFN START online, in a
- * zone in which the BEFORE sections below it are online. The memmap of these has to be
- * mapped by the command repeat. A kernel marks the section as online at the end, and
- * early=1 at the beginning, so that a walk over the zone finds no hole. Answers ns= and
- * contiguous=, the flag of the zone.
+ * zone in which the BEFORE sections below it are online. The command repeat has to map
+ * the memmap of these before. A kernel marks the section as online at the end. With
+ * early=1 it is marked at the beginning, so that a walk over the zone finds no hole.
+ * Answers ns= and contiguous=, the flag of the zone.
  */
 NATIVE_COMMAND(online)
 {
@@ -161,7 +161,7 @@ NATIVE_COMMAND(online)
 	struct zone *zone = native_normal();
 	long begun;
 
-	/* All sections below share a memmap, so it is enough to bring the first one online. */
+	/* All sections below share one memmap, so it is enough to bring the first one online. */
 	if (before) {
 		native_zone(r, first, PAGES_PER_SECTION);
 		if (online_pages(first, PAGES_PER_SECTION, zone, NULL))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The blocks of memory that hold the memmap of a device, as the page allocator hands
- * them out: init_on_alloc has it zero each one, unless the caller passes ALLOC_NO_INIT.
+ * them out. With init_on_alloc it zeroes each one, unless the caller passes ALLOC_NO_INIT.
  */
 #include <linux/mm.h>
 #include <linux/version.h>
@@ -24,9 +24,9 @@ void post_alloc_hook(struct page *page, unsigned int order, gfp_t gfp_flags,
 
 /*
  * vmemmap tree= first= blocks= page=: allocates BLOCKS blocks of 2 MiB that hold the
- * memmap from PFN FIRST on. They are the memory of the pages from PFN PAGE on, whose
- * struct pages are written, too. The free lists and the page tables are left out, and
- * vmemmap_populate_hugepages(), which chooses the flag. Answers ns=.
+ * memmap from PFN FIRST on. These blocks consist of the pages from PFN PAGE on, whose
+ * own struct pages are written, too. The free lists, the page tables and
+ * vmemmap_populate_hugepages(), which passes the flag, are left out. Answers ns=.
  */
 NATIVE_COMMAND(vmemmap)
 {
@@ -36,7 +36,7 @@ NATIVE_COMMAND(vmemmap)
 
 	native_need_memmap(r, first, (nr * PMD_SIZE) / sizeof(struct page));
 	native_need_memmap(r, page, nr << PMD_ORDER);
-	/* Make the memory of these pages the memmap. */
+	/* Move the direct map, so that the memory of the pages from PFN PAGE on is the memmap. */
 	page_offset_base = (unsigned long)pfn_to_page(first) - (page << PAGE_SHIFT);
 	begun = native_now();
 	for (i = 0; i < nr; i++)

@@ -231,8 +231,8 @@ def _lock_now(file: IO[bytes]) -> None:
 def _files(path: Path, sizes: dict[int, int]) -> dict[int, int]:
     """Return the bytes on the disk of each file below a directory, by the number of its inode.
 
-    The bytes of inodes that are not in `sizes` yet are added to it: most files of a patched tree
-    are links to files of another tree, and need not be looked up again.
+    `sizes` holds the inodes looked up so far; new ones are added. Most files of a patched tree are
+    hard links to files of another tree, and need not be looked up again.
     """
     found = {}
     folders = [os.fspath(path)]

@@ -25,12 +25,14 @@ def lab(args: argparse.Namespace, usual: Lab) -> Lab:
     for name in ("scenario", "size"):
         if getattr(args, name):
             raise Failure(
-                f"--count has its own operations and devices, and no --{name}",
+                f"--count has its own operations and devices and takes no --{name}",
                 f"leave --{name} out",
             )
     if args.accel == "kvm":
-        raise Failure("instructions can be counted only if emulated", "leave --accel kvm out")
-    # Only the kernel's own tests need the headers, and they are not built.
+        raise Failure(
+            "--count works only in emulated guests, not under KVM", "leave --accel kvm out"
+        )
+    # Only the kernel's own tests need the headers, and --count does not build these tests.
     return replace(usual, fragments=counts.FRAGMENTS, headers={})
 
 

@@ -57,7 +57,7 @@ class Check:
 
 
 def checks() -> list[Check]:
-    """Look at the machine and change nothing; takes seconds if the cache is large or KVM fails."""
+    """Look at the machine and change nothing. A large cache or a broken KVM takes some seconds."""
     cpuinfo = _read("/proc/cpuinfo")
     meminfo = _read("/proc/meminfo")
     return [

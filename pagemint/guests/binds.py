@@ -58,7 +58,7 @@ def _row(case: Case, kernel: str, mode: str, first: list[Record], again: list[Re
 
 
 def _median_ms(records: list[Record], name: str) -> float | None:
-    """Return the median of a time in the records of one bind a boot; None if there are none."""
+    """Return the median of a time over the records; None if there are none."""
     return statistics.median(one[name] for one in records) / 1e6 if records else None
 
 

@@ -10,12 +10,12 @@ from pagemint.base.run import run
 from pagemint.results.rows import Counts
 
 OTHER = "[other]"
-"""The name of kernel code that no symbol names: modules, and code that is made at run time."""
+"""The name of kernel code that has no symbol: modules, and code made at run time."""
 
 _SOURCE = files.GUEST / "plugin/count.c"
 _FLAGS = ("-shared", "-fPIC", "-O2")
 _MAP, _OUT = "functions", "counts"
-_ENDS = ("_etext", "_end")  # symbols behind functions: of the kernel, and of its start and end
+_ENDS = ("_etext", "_end")  # where the kernel's code ends, and all of the kernel
 
 
 def make() -> Path:
@@ -59,8 +59,8 @@ def option(plugin: Path, symbols: str, mark: str, directory: Path) -> list[str]:
 def functions(symbols: str) -> list[tuple[int, str]]:
     """Return the functions of a kernel, by their addresses.
 
-    The parts into which the compiler splits a function have its name. Of the names of one address
-    the one that an author would write is taken: with the fewest underscores in front.
+    The parts into which the compiler splits a function have its name. If an address has several
+    names, the one with the fewest leading underscores is taken, as an author would write it.
     """
     names: dict[int, str] = {}
     for line in symbols.splitlines():

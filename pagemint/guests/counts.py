@@ -20,14 +20,14 @@ CPU = "qemu64,+pdpe1gb,+clflushopt,+clwb"
 """The emulated CPU. It is the same under every version of QEMU, and has what the drivers use."""
 
 DEVICE = 65 << 27
-"""Bytes of the device: 64 memory blocks of 128 MiB if hot-added, as its start is not aligned."""
+"""Bytes of the device. Its start is not aligned, so 64 whole memory blocks of 128 MiB fit."""
 
 _SCENARIO = "operations"
 # With -icount the guest's clock follows its instructions, so timer interrupts take the same share
 # of each run.
 _OPTIONS = f"-cpu {CPU} -icount shift=0"
-_MARK = "__x64_sys_personality"
-_SHARE = 1000  # a function is kept if it has one of so many instructions, or of so many bytes
+_MARK = "__x64_sys_personality"  # guest/operations.py calls personality(2) as a mark
+_SHARE = 1000  # a function is kept if it has more than 1/1000 of the instructions or bytes
 
 
 def emulated() -> str:
@@ -79,7 +79,7 @@ def count(kernel: Kernel, limit: float) -> list[Operation]:
 
 
 def operation(kernel: Kernel, name: str, size: int, counted: dict[str, Counts]) -> Operation:
-    """Return an operation, with the functions that have a share worth keeping."""
+    """Return an operation, with the functions whose share is large enough to keep."""
     total = sum(counted.values(), start=Counts(0, 0, 0, 0, 0, 0))
     kept = {
         function: counts

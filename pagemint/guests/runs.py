@@ -47,8 +47,8 @@ def run(
         kernels: base and patched, or a stock kernel alone.
         scenarios: by the value of --scenario, those of guest/scenarios.py.
         rebinds: number of rebinds in each mode and turn.
-        turns: boots of each kernel. The kernels take turns, so that what changes on the machine
-            meanwhile meets both alike. All turns but the first run only binds.
+        turns: boots of each kernel. The kernels take turns, so that changes on the machine affect
+            both alike. All turns but the first run only the scenarios that time binds.
         private: bytes of device-private memory.
 
     Raises:

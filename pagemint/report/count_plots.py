@@ -22,9 +22,9 @@ MOST_PAIRS = 9
 MOST_PLOTS = 6
 """Most plots of a measure: a hostile result may have thousands of operations."""
 
-_ROWS = 3.6  # bars: the room of an operation, which has two, and a line with names
+_ROWS = 3.6  # the height of an operation in bars: two bars, and a line with names
 _LINE = 59  # most characters of the names below the bars
-_LEAST = 1  # per cent of base's total: the least share of a function that is named
+_LEAST = 1  # per cent of the base tree's total: smaller functions are not named
 _LOOKS = {
     "1, the largest function": style.LOOKS["streaming"],
     "2": style.LOOKS["cached"],
@@ -44,8 +44,8 @@ class _Stack:
     Attributes:
         title: its name.
         functions: its largest functions.
-        bars: for each tree the parts of its bar: the shares of these functions, and of all others,
-            in per cent of base's total.
+        bars: for each tree the parts of its bar, in per cent of the base tree's total: one for
+            each of these functions, and one for all others.
         sums: the total of each tree, in words.
     """
 
@@ -140,7 +140,7 @@ def _part(axes: Axes, y: float, left: float, part: float, name: str, look: Look)
 
 
 def _cut(names: list[str]) -> list[str]:
-    """Shorten the longest names, until all of them fit into a line with their numbers."""
+    """Shorten the longest names until all of them, with their numbers, fit into a line."""
     lengths = [len(name) for name in names]
     while sum(length + 4 for length in lengths) > _LINE:
         lengths[lengths.index(max(lengths))] -= 1

@@ -55,7 +55,7 @@ def is_memmap(case: Case) -> bool:
 
 
 def units(case: Case) -> int:
-    """Return by how much a time is divided: the steps of an operation, or else the pages."""
+    """Return the number by which a time is divided: that of steps of an operation, or of pages."""
     return case.times if case.operation else case.pages
 
 

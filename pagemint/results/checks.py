@@ -35,7 +35,7 @@ class Pair:
 
     @property
     def wrong(self) -> bool:
-        """Whether it ended as it must not."""
+        """Whether it makes the run fail."""
         return self.outcome == "differs" or (self.must_pass and self.outcome != "pass")
 
     @property
@@ -53,7 +53,7 @@ def pairs(checks: Iterable[Check]) -> list[Pair]:
 
 
 def own_tests(pairs: Iterable[Pair]) -> dict[str, str]:
-    """Return how the kernel's own tests ended, by scenario, if alike: "120 pass, 3 skip"."""
+    """Return how those of the kernel's own tests ended that ended alike: "120 pass, 3 skip"."""
     counts: dict[str, Counter[str]] = {}
     for pair in pairs:
         if not pair.must_pass and not pair.wrong:

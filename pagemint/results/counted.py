@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pagemint.results.rows import Counts, Operation, Result
 
 MOST_NAMED = 3
-"""Most functions that a line names."""
+"""Most functions that a plot names for each operation."""
 
 MEASURES: dict[str, Callable[[Counts], int]] = {
     "instructions": lambda counts: counts.instructions,
@@ -44,9 +44,9 @@ class Pair:
         return tuple(one for one in (self.base, self.patched) if one)
 
     def dominating(self) -> dict[str, str]:
-        """Return the functions with most instructions and bytes now, and their shares in words.
+        """Return the functions with the most instructions and bytes now, and their shares in words.
 
-        Such as {"clear_page": "50% of bytes stored"}.
+        For example {"clear_page": "50% of bytes stored"}.
         """
         found: dict[str, list[str]] = {}
         for measure in MEASURES:

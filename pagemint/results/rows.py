@@ -48,7 +48,7 @@ class Case:
         cpu_class: the string instructions that the code was patched for; "" if they do not matter.
         folio_bytes: size of a folio; 0 if there is none.
         operation: the step of a whole operation that a run repeats, such as "init, cold"; "" if
-            the workload is none.
+            the workload has no such steps.
         times: how many times a run does that step.
     """
 
@@ -76,7 +76,7 @@ class Row:
         runs_ms: each run, in the order of the rounds.
         walk_ms: the part of each run that frees the pages, if it is known.
         bind_ms: the whole bind around each run, if there was one.
-        use_ms: the first use after each bind: faults of 2 MiB over 128 MiB.
+        use_ms: the first use after each bind: 64 faults, or folios, of 2 MiB.
         unbind_ms: the unbind after each bind.
         first_ms: the first run, on untouched memory; None if that was in another mode.
         first_bind_ms: the whole bind around the first run.
@@ -154,12 +154,12 @@ class Counts:
     """The work of some kernel code, counted in an emulated guest.
 
     Attributes:
-        instructions: instructions, but no string instruction with a repeat prefix.
-        steps: the steps of those.
+        instructions: all instructions except string instructions with a repeat prefix.
+        steps: the steps of these string instructions.
         stored: bytes stored.
         loaded: bytes loaded.
-        locked: instructions that lock the bus.
-        calls: calls of functions.
+        locked: instructions with a lock prefix, and xchg with memory.
+        calls: executions of the first instruction of a function.
     """
 
     instructions: Size
@@ -181,7 +181,7 @@ class Operation:
         name: such as "bind fsdax map=dev".
         tree: base or patched.
         bytes: the memory that it is about; 0 for an empty operation.
-        total: the counts of all kernel code that ran meanwhile.
+        total: the counts of all kernel code that ran during the operation.
         functions: the counts of the functions with a large share, by their names.
     """
 

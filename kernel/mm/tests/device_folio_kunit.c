@@ -20,7 +20,7 @@
 
 #define FOLIO_SEED	0x666f6c696fULL
 #define FOLIO_MAX_ORDER	9
-/* Pages on both sides of a folio that must stay as they are. */
+/* Pages on both sides of a folio, which must not change. */
 #define FOLIO_GUARD	BIT(FOLIO_MAX_ORDER)
 #define FOLIO_NR_PAGES	(FOLIO_GUARD + BIT(FOLIO_MAX_ORDER) + FOLIO_GUARD)
 #define FOLIO_BYTES	(FOLIO_NR_PAGES * sizeof(struct page))
@@ -33,7 +33,7 @@ struct folio_test {
 	struct dev_pagemap pgmap;
 	struct page *pages;	/* naturally aligned, as a memmap is */
 	void *before;		/* their contents before the test */
-	void *result;		/* what was made of them */
+	void *result;		/* their contents after zone_device_page_init() */
 };
 
 static void folio_release(struct percpu_ref *ref)
@@ -66,7 +66,7 @@ static void folio_reset_page(struct page *page, struct dev_pagemap *pgmap)
 
 	page->flags.f &= ~FOLIO_FLAGS;
 #ifdef NR_PAGES_IN_LARGE_FOLIO
-	/* The first tail has it, so this is in the page. */
+	/* _nr_pages is in the struct page that follows the folio's first one. */
 	((struct folio *)(page - 1))->_nr_pages = 0;
 #endif
 	folio->mapping = NULL;

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Folios of 2 MiB on a device: made and split on fsdax, taken and freed as device-private memory.
 
-Each step is timed with the struct pages out of the cache, and in it.
+Each step is timed twice: with its struct pages out of the cache, and with them in it.
 """
 
 from collections.abc import Callable, Iterable
@@ -17,7 +17,7 @@ FOLIO = 512
 
 _TIMES = 128  # how often a run does each step
 _FOLIOS = {"cold": _TIMES, "warm": 8}
-"""Folios that a run takes in turn: the struct pages of eight fit into the second-level cache."""
+"""Number of folios that each step goes over; the struct pages of eight fit into the L2 cache."""
 
 _STEPS = {"dax-folio": ("init", "put"), "device-folio": ("init", "free")}
 """The names of the two steps of a workload."""

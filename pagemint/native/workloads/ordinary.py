@@ -31,10 +31,10 @@ _CHUNK = 4 << 20
 
 _SECTION = (128 << 20) // PAGE
 _NUMBERS = (1, 64, 1024, 8192)
-"""Numbers of the blocks of 128 MiB that are brought online: all earlier ones are online."""
+"""The blocks of 128 MiB that are brought online, by their number in the zone."""
 
 _LAST_PFN = FIRST_PFN + (_NUMBERS[-1] - 1) * _SECTION
-"""The block that a run brings online; the earlier ones are below it."""
+"""The first page of the block that a run brings online; all earlier blocks are below it."""
 
 
 def _pages(asked: Asked, block: int) -> int:
