@@ -118,6 +118,8 @@ def test_only_functions_with_a_share_are_kept() -> None:
     [
         ["--count", "--scenario", "fsdax"],
         ["--count", "--size", "1GB"],
+        ["--count", "--rebinds", "3"],
+        ["--count", "--turns", "2"],
         ["--count", "--accel", "kvm"],
     ],
 )

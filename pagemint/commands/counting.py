@@ -22,8 +22,8 @@ def lab(args: argparse.Namespace, usual: Lab) -> Lab:
     Raises:
         Failure: the arguments ask for something that --count does not have.
     """
-    for name in ("scenario", "size"):
-        if getattr(args, name):
+    for name in ("scenario", "size", "rebinds", "turns"):
+        if getattr(args, name) is not None:
             raise Failure(
                 f"--count has its own operations and devices and takes no --{name}",
                 f"leave --{name} out",

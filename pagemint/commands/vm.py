@@ -20,6 +20,8 @@ from pagemint.report import tables
 from pagemint.report.write import after_run
 from pagemint.results import rows, writer
 
+_REBINDS, _TURNS = 30, 1
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `pagemint vm`."""
@@ -48,10 +50,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         f"a stock kernel and arm64 have {', '.join(BIND_SCENARIOS)})",
     )
     parser.add_argument(
-        "--rebinds", type=int, default=30, metavar="N", help="rebinds in each mode (30)"
+        "--rebinds", type=int, metavar="N", help=f"rebinds in each mode ({_REBINDS})"
     )
     parser.add_argument(
-        "--turns", type=int, default=1, metavar="N", help="boots of each kernel, in turn (1)"
+        "--turns", type=int, metavar="N", help=f"boots of each kernel, in turn ({_TURNS})"
     )
     parser.add_argument("--accel", default="auto", choices=("auto", "kvm", "tcg"))
     parser.add_argument(
@@ -71,7 +73,10 @@ def main(args: argparse.Namespace) -> int:
     if args.count:
         lab = counting.lab(args, lab)
     scenarios = _chosen(args.scenario, BIND_SCENARIOS if args.stock else lab.scenarios)
-    _check_numbers(args)
+    rebinds = _at_least(2, "--rebinds", _REBINDS, args.rebinds)
+    turns = _at_least(1, "--turns", _TURNS, args.turns)
+    if args.limit <= 0:
+        raise Failure(f"--limit {args.limit} leaves a guest no time", "give seconds above 0")
     _check_accel(args, lab)
     size = room.parse(args.size) if args.size else None
     lab.check_programs()
@@ -87,7 +92,7 @@ def main(args: argparse.Namespace) -> int:
     accel = x86.choose_accel(args.accel, built.kernels[0].image) if lab.native else "tcg"
     device, private = room.whole_sections(size or room.default(accel))
     guest = Guest(accel, device, args.limit, built.selftests)
-    outcome = runs.run(guest, built.kernels, scenarios, args.rebinds, args.turns, private)
+    outcome = runs.run(guest, built.kernels, scenarios, rebinds, turns, private)
 
     host = {**machine.about(), "accel": accel, "times_comparable": accel == "kvm"}
     result = rows.Result(
@@ -126,13 +131,10 @@ def _chosen(asked: str | None, scenarios: dict[str, tuple[str, ...]]) -> dict[st
     return {name: scenarios[name] for name in names}
 
 
-def _check_numbers(args: argparse.Namespace) -> None:
-    if args.rebinds < 2:
-        raise Failure(f"--rebinds {args.rebinds} is too few", "give 2 or more")
-    if args.turns < 1:
-        raise Failure(f"--turns {args.turns} is too few", "give 1 or more")
-    if args.limit <= 0:
-        raise Failure(f"--limit {args.limit} leaves a guest no time", "give seconds above 0")
+def _at_least(least: int, option: str, default: int, given: int | None) -> int:
+    if given is not None and given < least:
+        raise Failure(f"{option} {given} is too few", f"give {least} or more")
+    return default if given is None else given
 
 
 def _check_accel(args: argparse.Namespace, lab: Lab) -> None:

@@ -245,10 +245,9 @@ def _wholes(judged: Judged, title: str, members: list[Case]) -> Table:
         gain = None
         if base and line.row.variant != base:
             gain = estimates.gain(estimates.wholes(lines[base].row), whole, paired=judged.paired)
-        shares = estimates.shares(line.row).values()
         return [
             _digits(statistics.median(whole)),
-            *(f"{share:.0%}" if share else "" for share in shares),
+            *(f"{share:.0%}" if share else "" for share in estimates.shares(line.row)),
             *_gain_cells(judged, gain),
         ]
 

@@ -151,16 +151,15 @@ def wholes(row: Row) -> list[float]:
     return [sum(run) for run in zip(*parts, strict=True)] if row.unbind_ms else []
 
 
-def shares(row: Row) -> dict[str, float]:
-    """Return the share of each part in the whole operations of a row, by median times."""
-    memmap = statistics.median(row.runs_ms)
-    parts = {
-        "memmap": memmap,
-        "rest of bind": statistics.median(row.bind_ms) - memmap,
-        "first use": statistics.median(row.use_ms) if row.use_ms else 0,
-        "unbind": statistics.median(row.unbind_ms),
-    }
-    return {name: part / sum(parts.values()) for name, part in parts.items()}
+def shares(row: Row) -> list[float]:
+    """Return the shares of a whole operation, by median times.
+
+    These are the memmap, the rest of the bind, the first use, and the unbind.
+    """
+    memmap, bind, unbind = map(statistics.median, (row.runs_ms, row.bind_ms, row.unbind_ms))
+    use = statistics.median(row.use_ms) if row.use_ms else 0
+    parts = [memmap, bind - memmap, use, unbind]
+    return [part / sum(parts) for part in parts]
 
 
 def apart(value: float) -> float:

@@ -35,23 +35,23 @@ def _setup(host: Host, asked: Asked) -> int:
 
 def _tasks(workload: str) -> Callable[[Asked], Iterable[Task]]:
     def tasks(asked: Asked) -> Iterable[Task]:
-        for heat in _FOLIOS:
+        for state in _FOLIOS:
             for step, part in zip(_STEPS[workload], ("make", "undo"), strict=True):
                 case = Case(
                     workload,
                     _TIMES * FOLIO * PAGE,
                     _TIMES * FOLIO,
                     returns=asked.returns,
-                    operation=f"{step}, {heat}",
+                    operation=f"{step}, {state}",
                     times=_TIMES,
                 )
                 for variant in PAIR:
-                    yield Task(case, variant, partial(_run, workload, variant, heat, part))
+                    yield Task(case, variant, partial(_run, workload, variant, state, part))
 
     return tasks
 
 
-def _run(workload: str, variant: Variant, heat: str, part: str, host: Host) -> Timed:
+def _run(workload: str, variant: Variant, state: str, part: str, host: Host) -> Timed:
     # The base tree's own code initialises the pages that the folios are made of.
     host.ask(
         "init",
@@ -65,9 +65,9 @@ def _run(workload: str, variant: Variant, heat: str, part: str, host: Host) -> T
         workload.replace("-", "_"),
         tree=variant.tree,
         first=FIRST_PFN,
-        folios=_FOLIOS[heat],
-        times=_TIMES // _FOLIOS[heat],
-        cold=int(heat == "cold"),
+        folios=_FOLIOS[state],
+        times=_TIMES // _FOLIOS[state],
+        cold=int(state == "cold"),
     )
     return Timed(int(answer[part]))
 
