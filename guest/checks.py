@@ -9,13 +9,13 @@ import re
 import resource
 import struct
 import subprocess
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from devices import ALIGN, Device, run, the_one
+from filesystems import SMALL, make, mounted
 
 PAGE = mmap.PAGESIZE
 FILE = 8 << 20  # bytes of a file
@@ -26,11 +26,6 @@ MAP_SHARED_VALIDATE, MAP_SYNC = 0x03, 0x80000
 MPOL_BIND, MPOL_MF_STRICT, MPOL_MF_MOVE = 2, 1, 2
 SYS_MBIND = 237
 SLACK = 64  # faults of the program itself, beside those of the chunks
-MAKE = {
-    # Small file systems, so that a large device does not take longer.
-    "ext4": ("mkfs.ext4", "-q", "-F", "-b", str(PAGE), "DEVICE", "256m"),
-    "xfs": ("mkfs.xfs", "-q", "-f", "-K", "-m", "reflink=0", "-d", "size=400m", "DEVICE"),
-}
 LIBC = ctypes.CDLL(None, use_errno=True)
 
 Record = dict[str, Any]
@@ -58,14 +53,14 @@ def expect(same: bool, what: str) -> None:
 
 def files(device: Device) -> Iterator[Record]:
     """Hold files on a bound fsdax device, in each file system."""
-    for kind in MAKE:
+    for kind in SMALL:
         yield {"running": f"files on {kind}"}
         yield check(f"files on {kind}", lambda kind=kind: _files_on(kind, device))
 
 
 def _files_on(kind: str, device: Device) -> str:
     block = the_one("pmem*", "/dev")
-    run(*(block if word == "DEVICE" else word for word in MAKE[kind]))
+    make(SMALL[kind], block)
     halves = pattern(1, FILE), pattern(2, FILE)
     with mounted(kind, block) as directory, (directory / "data").open("wb+") as file:
         file.write(halves[0])
@@ -83,17 +78,6 @@ def _files_on(kind: str, device: Device) -> str:
     with mounted(kind, block) as directory:
         expect((directory / "data").read_bytes() == b"".join(halves), "the data changed")
     return f"{2 * FILE >> 20} MiB held over a rebind"
-
-
-@contextmanager
-def mounted(kind: str, block: Path) -> Iterator[Path]:
-    """Mount a device with dax=always, so that mappings of files are direct; yield the directory."""
-    with tempfile.TemporaryDirectory() as name:
-        run("mount", "-t", kind, "-o", "dax=always", block, name)
-        try:
-            yield Path(name)
-        finally:
-            run("umount", name)
 
 
 def mapping(device: Device) -> Iterator[Record]:

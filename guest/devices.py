@@ -12,6 +12,7 @@ PROBE = Path("/sys/kernel/debug/pagemint")
 REGION = Path("/sys/bus/nd/devices/region0")
 DRIVERS = {"pfn": "nd_pmem", "dax": "dax_pmem"}
 ALIGN = 2 << 20  # bytes: the alignment of a devdax namespace, and the size of a fault in it
+MAPPED = 64 * ALIGN  # bytes of a short mapping
 
 
 def run(*argv: str | Path) -> str:

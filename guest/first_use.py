@@ -6,9 +6,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from checks import mounted
-from devices import ALIGN, PROBE, run, the_one, written
-from operations import FILESYSTEMS, MAPPED
+from devices import ALIGN, MAPPED, PROBE, the_one, written
+from filesystems import ALIGNED, make, mounted
 
 NAME = "data"
 
@@ -60,7 +59,7 @@ def file_on_device() -> Use | None:
 
 def _make_file(block: Path) -> None:
     """Make a file system with a file whose blocks are written, so that no fault zeroes them."""
-    run(*(block if word == "DEVICE" else word for word in FILESYSTEMS["ext4"]))
+    make(ALIGNED["ext4"], block)
     with mounted("ext4", block) as directory:
         (directory / NAME).write_bytes(bytes(MAPPED))
 

@@ -10,7 +10,6 @@ import mmap
 import os
 import resource
 import struct
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -18,24 +17,23 @@ from pathlib import Path
 from typing import Any
 
 from checks import LIBC, PAGE, SLACK, address_of, expect
-from devices import ALIGN, NAMESPACE, PROBE, Device, Namespace, PrivateMemory, run, the_one
+from devices import (
+    ALIGN,
+    MAPPED,
+    NAMESPACE,
+    PROBE,
+    Device,
+    Namespace,
+    PrivateMemory,
+    run,
+    the_one,
+)
+from filesystems import ALIGNED, make, mounted
 
 DAX = Path("/sys/bus/dax")
 MEMORY = Path("/sys/devices/system/memory")
 HMM = Path("/dev/hmm_dmirror0")
 NAMESPACE_SIZE = Path("/sys/bus/nd/devices", NAMESPACE, "size")
-FILESYSTEMS = {
-    # Small ones, whose files lie in aligned blocks of 2 MiB.
-    "ext4": (
-        *("mkfs.ext4", "-q", "-F", "-b", str(PAGE)),
-        *("-E", "stride=512,stripe_width=512", "DEVICE", "400m"),
-    ),
-    "xfs": (
-        *("mkfs.xfs", "-q", "-f", "-K", "-m", "reflink=0"),
-        *("-d", "size=1g,su=2m,sw=1", "DEVICE"),
-    ),
-}
-MAPPED = 64 * ALIGN  # bytes of a file or a mapping
 PRIVATE = 4 << 30  # bytes of device-private memory
 PRIVATE_FOLIOS = 1024
 MOVED = 32  # folios that migrate
@@ -54,7 +52,7 @@ class Marks:
 
     def around(self, name: str, size: int, work: Callable[[], object]) -> Record:
         """Return the record of an operation on `size` bytes, with the number of its window."""
-        # What the kernel does later, such as freeing memory after a grace period, must not count.
+        # Later work of the kernel, such as freeing memory after a grace period, must not count.
         time.sleep(SETTLE)
         self._mark()
         work()
@@ -108,8 +106,8 @@ def _private(marks: Marks) -> Iterator[Record]:
     yield marks.around("bind device-private", PRIVATE, memory.bind)
     folios, size = PROBE / "folios", PRIVATE_FOLIOS * ALIGN
     if folios.exists():  # not before Linux 7.2
-        make, drop = (partial(folios.write_text, str(number)) for number in (PRIVATE_FOLIOS, 0))
-        yield marks.around("allocate device-private", size, make)
+        take, drop = (partial(folios.write_text, str(number)) for number in (PRIVATE_FOLIOS, 0))
+        yield marks.around("allocate device-private", size, take)
         yield marks.around("free device-private", size, drop)
     yield marks.around("unbind device-private", PRIVATE, memory.unbind)
     yield marks.around("rebind device-private", PRIVATE, memory.bind)
@@ -118,30 +116,25 @@ def _private(marks: Marks) -> Iterator[Record]:
 
 def _files(marks: Marks, name: str) -> Iterator[Record]:
     block = the_one("pmem*", "/dev")
-    for kind, make in FILESYSTEMS.items():
+    for kind, command in ALIGNED.items():
         yield {"running": f"files on {kind}, {name}"}
-        run(*(block if word == "DEVICE" else word for word in make))
-        with tempfile.TemporaryDirectory() as directory:
-            yield from _faults(marks, kind, block, Path(directory))
+        make(command, block)
+        yield from _faults(marks, kind, block)
 
 
-def _faults(marks: Marks, kind: str, block: Path, directory: Path) -> Iterator[Record]:
-    mount = ("mount", "-t", kind, "-o", "dax=always", block, directory)
-    run(*mount)
-    with (directory / "data").open("wb+") as file:
+def _faults(marks: Marks, kind: str, block: Path) -> Iterator[Record]:
+    with mounted(kind, block) as directory, (directory / "data").open("wb+") as file:
         os.posix_fallocate(file.fileno(), 0, MAPPED)
         with mmap.mmap(file.fileno(), MAPPED) as memory:
             yield _touch(marks, f"first fault, new {kind} file", memory)
             yield marks.around(f"unmap {kind} file", MAPPED, memory.close)
-    # Unmounting makes the kernel forget the file's folios.
-    run("umount", directory)
-    run(*mount)
-    with (directory / "data").open("rb+") as file:
+    # Unmounting made the kernel forget the file's folios.
+    with mounted(kind, block) as directory, (directory / "data").open("rb+") as file:
         for which in ("first", "second"):
             with mmap.mmap(file.fileno(), MAPPED) as memory:
                 yield _touch(marks, f"{which} fault, existing {kind} file", memory)
-        yield marks.around(f"truncate {kind} file", MAPPED, lambda: os.truncate(file.fileno(), 0))
-    run("umount", directory)
+        cut = partial(os.truncate, file.fileno(), 0)
+        yield marks.around(f"truncate {kind} file", MAPPED, cut)
 
 
 def _mappings(marks: Marks, name: str) -> Iterator[Record]:
