@@ -8,12 +8,12 @@ from typing import Literal
 
 from pagemint.base.progress import step
 from pagemint.base.run import run as run_program
-from pagemint.guests import count_plugin
+from pagemint.guests import count_plugin, lab
 from pagemint.guests.guest import Guest
 from pagemint.kernels.image import Kernel
 from pagemint.results.rows import Counts, Operation
 
-FRAGMENTS = ("vm", "use", "count")
+FRAGMENTS = (*lab.FRAGMENTS, "count")
 """The files of guest/config that configure the kernels."""
 
 CPU = "qemu64,+pdpe1gb,+clflushopt,+clwb"

@@ -10,10 +10,10 @@ from matplotlib.axes import Axes
 from pagemint.report.names import Names
 from pagemint.report.plots import style
 from pagemint.report.plots.groups import BAR, folded
-from pagemint.report.plots.sheet import Frame, Plot, beside, finished, sheet
+from pagemint.report.plots.sheet import Frame, Plot, beside, filling, finished, sheet
 from pagemint.report.plots.style import Look
 from pagemint.results import counted
-from pagemint.results.counted import MEASURES, MOST_NAMED, Pair
+from pagemint.results.counted import MEASURES, Pair
 from pagemint.results.rows import Result
 
 MOST_PAIRS = 9
@@ -22,6 +22,7 @@ MOST_PAIRS = 9
 MOST_PLOTS = 6
 """Most plots of a measure: a hostile result may have thousands of operations."""
 
+_MOST_NAMED = 3  # functions below the bars
 _ROWS = 3.6  # the height of an operation in bars: two bars, and a line with names
 _LINE = 59  # most characters of the names below the bars
 _LEAST = 1  # per cent of the base tree's total: smaller functions are not named
@@ -84,7 +85,7 @@ def _stack(pair: Pair, measure: str) -> _Stack | None:
         for name, counts in tree.functions.items():
             most[name] = max(most.get(name, 0), of(counts))
     named = [name for name in most if 100 * most[name] >= _LEAST * whole]
-    functions = sorted(named, key=lambda name: (-most[name], name))[:MOST_NAMED]
+    functions = sorted(named, key=lambda name: (-most[name], name))[:_MOST_NAMED]
     bars = []
     for tree in pair.trees:
         parts = [of(tree.functions[name]) if name in tree.functions else 0 for name in functions]
@@ -128,12 +129,7 @@ def _part(axes: Axes, y: float, left: float, part: float, name: str, look: Look)
         [y],
         [part],
         left=left,
-        height=0.84,
-        color=look.colour,
-        hatch=look.hatch,
-        hatchcolor=look.hatched,
-        edgecolor=style.INK,
-        linewidth=0.5,
+        **filling(look),
         label=name,
     )
     return left + part

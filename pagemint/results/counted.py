@@ -6,9 +6,6 @@ from dataclasses import dataclass
 
 from pagemint.results.rows import Counts, Operation, Result
 
-MOST_NAMED = 3
-"""Most functions that a plot names for each operation."""
-
 MEASURES: dict[str, Callable[[Counts], int]] = {
     "instructions": lambda counts: counts.instructions,
     "bytes stored": lambda counts: counts.stored,
@@ -61,7 +58,7 @@ def pairs(result: Result) -> list[Pair]:
     found: dict[str, dict[str, Operation]] = {}
     for one in result.counts:
         found.setdefault(one.name, {})[one.tree] = one
-    return [Pair(trees.get("base"), trees.get("patched")) for trees in found.values() if trees]
+    return [Pair(trees.get("base"), trees.get("patched")) for trees in found.values()]
 
 
 def largest(operation: Operation, measure: str) -> list[tuple[str, float]]:

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 
 from pagemint.report.plots import style
 from pagemint.report.plots.groups import Group, grouped, places, spans_of
-from pagemint.report.plots.sheet import Frame, Plot, beside, errors
+from pagemint.report.plots.sheet import Frame, Plot, beside, errors, filling
 from pagemint.report.plots.style import Look
 
 
@@ -28,12 +28,7 @@ def draw(frame: Frame, groups: Sequence[Group], limit: str, digits: int = 1) -> 
                 at,
                 [each.value for each in values],
                 xerr=errors(values),
-                height=0.84,
-                color=look.colour,
-                hatch=look.hatch,
-                hatchcolor=look.hatched,
-                edgecolor=style.INK,
-                linewidth=0.5,
+                **filling(look),
                 error_kw={"ecolor": style.INK, "elinewidth": 0.8, "capsize": 1.8},
                 label=name,
             )

@@ -7,6 +7,7 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
@@ -125,6 +126,18 @@ def errors(values: Sequence[Estimate]) -> list[list[float]]:
     """Return the reach of the intervals to both sides; NaN, which is not drawn, if one has none."""
     below = [each.value - each.low if each.known else math.nan for each in values]
     return [below, [each.high - each.value if each.known else math.nan for each in values]]
+
+
+def filling(look: style.Look) -> dict[str, Any]:
+    """Return the arguments of barh() for bars of a look."""
+    return {
+        "height": 0.84,
+        "color": look.colour,
+        "hatch": look.hatch,
+        "hatchcolor": look.hatched,
+        "edgecolor": style.INK,
+        "linewidth": 0.5,
+    }
 
 
 def beside(axes: Axes, x: float, y: float, text: str) -> None:
