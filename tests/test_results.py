@@ -282,6 +282,8 @@ def test_too_much_or_nothing_is_refused() -> None:
         ({"rows": []}, "no rows, checks or counts"),
         ({"rows": [row] * 2001}, "more than 2,000 rows"),
         ({"limits": [limit] * 201}, "more than 200 limits"),
+        ({"rows": [{**row, "bind_ms": [1.0], "unbind_ms": [1.0, 2.0]}]}, "differ in number"),
+        ({"rows": [{**row, "use_ms": [1.0]}]}, "differ in number"),
         (
             {
                 "rows": [

@@ -101,6 +101,11 @@ def _check_amount(found: Result, name: str) -> None:
     )
     if runs + sum(len(limit.runs_ms) for limit in found.limits) > _MOST_RUNS:
         raise Failure(f"{name} has more than {_MOST_RUNS:,} runs", _REMEDY)
+    for row in found.rows:
+        if any(part and len(part) != len(row.bind_ms) for part in (row.use_ms, row.unbind_ms)):
+            raise Failure(
+                f"{name} has a row whose binds, uses and unbinds differ in number", _REMEDY
+            )
     if len({(row.case, row.variant) for row in found.rows}) < len(found.rows):
         raise Failure(f"{name} has two rows of the same workload and variant", _REMEDY)
 
