@@ -4,16 +4,13 @@
 import argparse
 from dataclasses import replace
 
-from rich.console import Console
-
 from pagemint.base import machine
 from pagemint.base.errors import Failure
+from pagemint.commands.finish import finish
 from pagemint.guests import counts
 from pagemint.guests.lab import Lab
 from pagemint.kernels.image import Kernel
-from pagemint.report import tables
-from pagemint.report.write import after_run
-from pagemint.results import rows, writer
+from pagemint.results import rows
 
 
 def lab(args: argparse.Namespace, usual: Lab) -> Lab:
@@ -46,7 +43,5 @@ def run(args: argparse.Namespace, kernels: list[Kernel], about: rows.Kernel) -> 
     counted = counts.run(kernels, args.limit)
     host = {**machine.about(), "accel": "tcg", "times_comparable": False, "emulated": emulated}
     result = rows.Result(rows.Machine(**host), about, [], counts=counted)
-    tables.show_all(result, Console(stderr=args.json == "-"))
-    writer.write(args.json, result)
-    after_run(args, result)
+    finish(args, result)
     return 0

@@ -15,12 +15,11 @@ from pagemint.base.errors import Failure
 from pagemint.base.progress import note, step
 from pagemint.base.sizes import format_size, parse_size
 from pagemint.commands import options
+from pagemint.commands.finish import finish
 from pagemint.guests import binds, inventory, room, scenarios
 from pagemint.guests.inventory import Device
 from pagemint.kernels import stock
 from pagemint.kernels.image import Kernel
-from pagemint.report import tables
-from pagemint.report.write import after_run
 from pagemint.results import rows, writer
 
 _MODULES = ("pagemint", "pagemint_guest")
@@ -97,9 +96,7 @@ def main(args: argparse.Namespace) -> int:
         ),
         found,
     )
-    tables.show_all(result, Console(stderr=args.json == "-"))
-    writer.write(args.json, result)
-    after_run(args, result)
+    finish(args, result)
     return max(binds.same_hashes(found), binds.judge_counts(said))
 
 

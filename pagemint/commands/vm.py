@@ -6,18 +6,15 @@ import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from rich.console import Console
-
 from pagemint.base import machine
 from pagemint.base.errors import Failure
 from pagemint.commands import counting, options
+from pagemint.commands.finish import finish
 from pagemint.guests import room, runs, x86
 from pagemint.guests.guest import Guest
 from pagemint.guests.lab import BIND_SCENARIOS, LABS, SCENARIOS, Lab
 from pagemint.kernels import image, steps, stock, trees
 from pagemint.kernels.image import Kernel
-from pagemint.report import tables
-from pagemint.report.write import after_run
 from pagemint.results import rows, writer
 
 _REBINDS, _TURNS = 30, 1
@@ -101,9 +98,7 @@ def main(args: argparse.Namespace) -> int:
         [*outcome.binds, *outcome.copies],
         checks=outcome.checks,
     )
-    tables.show_all(result, Console(stderr=args.json == "-"))
-    writer.write(args.json, result)
-    after_run(args, result)
+    finish(args, result)
     return outcome.judge()
 
 
