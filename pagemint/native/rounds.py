@@ -27,7 +27,7 @@ class Patience:
         seconds: further rounds begin within this time; with 0 there are none.
     """
 
-    least: int = 10
+    least: int = estimates.FEWEST
     seconds: float = 10.0
 
 
