@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Builds whole kernels for the VM lab, with the modules and test programs for their guests."""
 
+import re
 import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -8,7 +9,7 @@ from pathlib import Path
 from pagemint.base import cache, files, machine
 from pagemint.base.progress import step
 from pagemint.base.run import run
-from pagemint.kernels import objects, trees
+from pagemint.kernels import objects, steps, trees
 from pagemint.kernels.trees import Arch, Tree
 
 _SELFTESTS = ("hmm-tests", "migration")
@@ -59,7 +60,8 @@ def kernel(tree: Tree, fragments: tuple[str, ...]) -> Kernel:
 
     Args:
         tree: the tree to build.
-        fragments: names of files in guest/config, on top of the kernel's tinyconfig.
+        fragments: names of files in guest/config, on top of the kernel's tinyconfig. KUnit suites
+            that the series does not have for the tree's line are left out.
 
     Raises:
         Failure: the build fails, or the configuration loses an option of a fragment.
@@ -67,6 +69,7 @@ def kernel(tree: Tree, fragments: tuple[str, ...]) -> Kernel:
     fragment_files = [files.GUEST / "config" / f"{name}.config" for name in fragments]
     lines = [line for file in fragment_files for line in file.read_text().splitlines()]
     wanted = _last_of_each([line for line in lines if "CONFIG_" in line])
+    wanted = [line for line in wanted if _has_suite(tree.line, line)]
     name = "+".join(fragments)
     key = cache.digest(tree.key, str(tree.path), *wanted, machine.compiler(tree.arch.prefix))
 
@@ -118,6 +121,12 @@ def selftests(tree: Tree) -> Path:
         shutil.rmtree(copy)
 
     return cache.entry("selftests", cache.digest(tree.key, *_SELFTESTS, machine.compiler()), make)
+
+
+def _has_suite(line: str, option: str) -> bool:
+    """Return false for the option of a KUnit suite that the series has for other lines only."""
+    suite = re.fullmatch(r"CONFIG_(\w+)_KUNIT_TEST=y", option)
+    return not suite or suite[1].lower() in steps.suites(line)
 
 
 def _last_of_each(lines: list[str]) -> list[str]:

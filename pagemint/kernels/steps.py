@@ -154,6 +154,12 @@ def of(line: str, chosen: Sequence[Topic] | None = None) -> list[Step]:
     return found
 
 
+def suites(line: str) -> set[str]:
+    """Return the names of the KUnit suites that the series adds to a kernel line."""
+    added = (Path(path) for step in of(line) for path in step.files)
+    return {path.stem.removesuffix("_kunit") for path in added if path.stem.endswith("_kunit")}
+
+
 def is_code(path: str) -> bool:
     """Whether a file of a kernel tree is code, not documentation or a test."""
     return not _NOT_CODE.search(path)
