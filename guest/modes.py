@@ -7,6 +7,7 @@ from typing import Any
 from devices import run
 
 PARAMETER = Path("/sys/module/kernel/parameters/memmap_init")
+SHARED = Path("/sys/module/kernel/parameters/memmap_shared")
 SERIES = ("slow", "cached", "published", "streaming")
 FILLER = Path("/sys/module/pagemint/parameters")
 # The module fills, is switched off, and is not loaded. A guest starts without it.
@@ -28,8 +29,19 @@ class Modes:
         self.filler = filler
         self.names = STOCK if filler else SERIES if PARAMETER.exists() else ("base",)
 
+    def with_shared(self) -> "Modes":
+        """Return the modes of device-private memory: sections can share a memmap until used."""
+        modes = Modes(self.filler)
+        if SHARED.exists():
+            modes.names = ("shared", *self.names)
+        return modes
+
     def choose(self, mode: str) -> None:
         """Choose the mode of the next binds."""
+        if SHARED.exists():
+            SHARED.write_text("Y" if mode == "shared" else "N")
+        if mode == "shared":
+            mode = self.names[-1]
         if self.filler:
             self._load(mode != "base")
             if mode != "base":

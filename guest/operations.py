@@ -29,6 +29,7 @@ from devices import (
     the_one,
 )
 from filesystems import ALIGNED, make, mounted
+from modes import SHARED
 
 DAX = Path("/sys/bus/dax")
 MEMORY = Path("/sys/devices/system/memory")
@@ -101,16 +102,23 @@ def _binds(
 
 
 def _private(marks: Marks) -> Iterator[Record]:
-    yield {"running": "device-private"}
+    for name, shared in (("device-private", "N"), ("device-private, shared memmap", "Y")):
+        if SHARED.exists():
+            SHARED.write_text(shared)
+        yield from _private_as(marks, name)
+
+
+def _private_as(marks: Marks, name: str) -> Iterator[Record]:
+    yield {"running": name}
     memory = PrivateMemory(PRIVATE)
-    yield marks.around("bind device-private", PRIVATE, memory.bind)
+    yield marks.around(f"bind {name}", PRIVATE, memory.bind)
     folios, size = PROBE / "folios", PRIVATE_FOLIOS * ALIGN
     if folios.exists():  # not before Linux 7.2
         take, drop = (partial(folios.write_text, str(number)) for number in (PRIVATE_FOLIOS, 0))
-        yield marks.around("allocate device-private", size, take)
-        yield marks.around("free device-private", size, drop)
-    yield marks.around("unbind device-private", PRIVATE, memory.unbind)
-    yield marks.around("rebind device-private", PRIVATE, memory.bind)
+        yield marks.around(f"allocate {name}", size, take)
+        yield marks.around(f"free {name}", size, drop)
+    yield marks.around(f"unbind {name}", PRIVATE, memory.unbind)
+    yield marks.around(f"rebind {name}", PRIVATE, memory.bind)
     memory.unbind()
 
 

@@ -3,11 +3,11 @@
  * Times and hashes memmaps, in a guest or on a bare machine. Files in debugfs,
  * under pagemint:
  *
- *   last     the last memmap_init_zone_device(): nanoseconds, first PFN, pages
+ *   last     the last memmap that was initialised: nanoseconds, first PFN, pages
  *   hash     a hash over the struct pages and pageblock bits that it left
  *   private  write a number of bytes: call memremap_pages() for that much
  *            device-private memory, or device-coherent memory if the kernel
- *            lacks private; write 0: unmap it
+ *            lacks private; write 0: unmap it. Its sections can share a memmap
  *   folios   write a number: make as many folios of 2 MiB at the start of that
  *            memory; write 0: drop them (Linux 7.2 and later)
  *
@@ -27,7 +27,7 @@
 #include <linux/slab.h>
 #include <linux/version.h>
 
-/* The range that was initialised last; only the probe writes it. */
+/* The range that was initialised last. */
 static struct {
 	u64 ns;
 	unsigned long start_pfn;
@@ -75,6 +75,85 @@ static struct kretprobe probe = {
 	.data_size = sizeof(struct call),
 	.maxactive = 4,
 };
+
+#ifdef PGMAP_SHARED_MEMMAP
+static u64 shared_ns;
+
+static int shared_leave(struct kretprobe_instance *ri, struct pt_regs *regs)
+{
+	const struct call *call = (struct call *)ri->data;
+
+	shared_ns = ktime_to_ns(ktime_sub(ktime_get(), call->start));
+	return 0;
+}
+
+/* Initialises the struct pages that sections share. */
+static struct kretprobe shared_probe = {
+	.kp.symbol_name = "memmap_shared_begin",
+	.entry_handler = call_enter,
+	.handler = shared_leave,
+	.data_size = sizeof(struct call),
+	.maxactive = 4,
+};
+
+static void permit_sharing(struct dev_pagemap *pgmap)
+{
+	pgmap->flags |= PGMAP_SHARED_MEMMAP;
+}
+
+/* The probe of memmap_init_zone_device() has seen no section that shares. */
+static void add_shared(struct dev_pagemap *pgmap)
+{
+	if (!pgmap->shared_block)
+		return;
+	last.ns = shared_ns + (last.pgmap == pgmap ? last.ns : 0);
+	last.pgmap = pgmap;
+	last.start_pfn = PHYS_PFN(pgmap->range.start);
+	last.nr_pages = PHYS_PFN(range_len(&pgmap->range));
+}
+
+static int register_probes(void)
+{
+	int err = register_kretprobe(&probe);
+
+	if (err)
+		return err;
+	err = register_kretprobe(&shared_probe);
+	if (err)
+		unregister_kretprobe(&probe);
+	return err;
+}
+
+static void unregister_probes(void)
+{
+	unregister_kretprobe(&shared_probe);
+	unregister_kretprobe(&probe);
+}
+#else
+static int pgmap_populate_memmap(struct dev_pagemap *pgmap, unsigned long pfn,
+				 unsigned long nr_pages)
+{
+	return 0;
+}
+
+static void permit_sharing(struct dev_pagemap *pgmap)
+{
+}
+
+static void add_shared(struct dev_pagemap *pgmap)
+{
+}
+
+static int register_probes(void)
+{
+	return register_kretprobe(&probe);
+}
+
+static void unregister_probes(void)
+{
+	unregister_kretprobe(&probe);
+}
+#endif
 
 static u64 hash_word(u64 hash, u64 value)
 {
@@ -192,10 +271,13 @@ static int bind_private(u64 size)
 	private_pgmap->range.start = private_res->start;
 	private_pgmap->range.end = private_res->end;
 	private_pgmap->nr_range = 1;
+	permit_sharing(private_pgmap);
 
 	p = memremap_pages(private_pgmap, numa_mem_id());
-	if (!IS_ERR(p))
+	if (!IS_ERR(p)) {
+		add_shared(private_pgmap);
 		return 0;
+	}
 	err = PTR_ERR(p);
 	release_mem_region(private_res->start, resource_size(private_res));
 out_free:
@@ -233,12 +315,17 @@ static int private_set(void *data, u64 size)
 DEFINE_SIMPLE_ATTRIBUTE(private_fops, NULL, private_set, "%llu\n");
 
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 2, 0)
-static void make_folios(u64 nr)
+static int make_folios(u64 nr)
 {
-	struct page *page = pfn_to_page(PHYS_PFN(private_pgmap->range.start));
+	const unsigned long pfn = PHYS_PFN(private_pgmap->range.start);
+	struct page *page = pfn_to_page(pfn);
+	int err = pgmap_populate_memmap(private_pgmap, pfn, nr * HPAGE_PMD_NR);
 
+	if (err)
+		return err;
 	for (; private_folios < nr; private_folios++, page += HPAGE_PMD_NR)
 		zone_device_page_init(page, private_pgmap, HPAGE_PMD_ORDER);
+	return 0;
 }
 
 static void drop_folios(void)
@@ -263,7 +350,7 @@ static int folios_set(void *data, u64 nr)
 	else if (nr && private_folios)
 		err = -EBUSY;
 	else if (nr)
-		make_folios(nr);
+		err = make_folios(nr);
 	else
 		drop_folios();
 	mutex_unlock(&private_lock);
@@ -289,7 +376,7 @@ static struct dentry *dir;
 
 static int __init pagemint_guest_init(void)
 {
-	int err = register_kretprobe(&probe);
+	int err = register_probes();
 
 	if (err)
 		return err;
@@ -309,7 +396,7 @@ static void __exit pagemint_guest_exit(void)
 		drop_folios();
 		unbind_private();
 	}
-	unregister_kretprobe(&probe);
+	unregister_probes();
 }
 module_exit(pagemint_guest_exit);
 

@@ -8,6 +8,7 @@ import argparse
 import json
 import os
 import random
+import re
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -21,12 +22,14 @@ import moves
 import operations
 import ordinary
 import stock
+from checks import PAGE, expect
 from devices import PROBE, Device, Namespace, PrivateMemory, run, the_one
 from first_use import Use
 from inventory import Existing
 from modes import Modes, counted, counts
 
 TRACE = Path("/sys/kernel/tracing")
+VMSTAT = Path("/proc/vmstat")
 DRIVERS = ("nd_e820", "nd_pmem", "dax_pmem", "device_dax")
 
 Record = dict[str, Any]
@@ -62,6 +65,12 @@ def last_range() -> tuple[int, int, int]:
     return nanoseconds, start, pages
 
 
+def memmap_bytes() -> int:
+    """Return the bytes of memmaps in ordinary memory since boot; 0 before Linux 6.11."""
+    found = re.search(r"^nr_memmap(?:_pages)? (\d+)$", VMSTAT.read_text(), re.MULTILINE)
+    return int(found[1]) * PAGE if found else 0
+
+
 def rebinds(device: Device, modes: Modes, count: int, use: Use | None) -> Iterator[Record]:
     """Bind, use and unbind a device `count` times in each mode, the modes in a shuffled order."""
     order, shuffled = random.Random(73), list(modes.names)
@@ -69,16 +78,18 @@ def rebinds(device: Device, modes: Modes, count: int, use: Use | None) -> Iterat
         order.shuffle(shuffled)
         for mode in shuffled:
             modes.choose(mode)
-            before = counts()
+            before, memory = counts(), memmap_bytes()
             bind_ns = device.bind()
             init_ns, pages = last_init()
             record: Record = {"mode": mode, "bind_ns": bind_ns, "init_ns": init_ns, "pages": pages}
+            record["memmap_bytes"] = memmap_bytes() - memory
             if number in (0, count - 1):
                 record["hash"] = (PROBE / "hash").read_text().strip()
             record |= counted(before)
             if use:
                 record["use_ns"] = use()
             yield {**record, "unbind_ns": device.unbind()}
+            expect(memmap_bytes() == memory, f"{mode}: some of the memmap was not freed")
 
 
 def first_bind(device: Device, modes: Modes) -> Record:
@@ -133,7 +144,7 @@ def private(modes: Modes, count: int, size: int) -> Iterator[Record]:
     # The pages belong to the node of the CPU that initialises them, and the hash has the node.
     cpus = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(cpus)})
-    yield from rebinds(PrivateMemory(size), modes, count, first_use.folios())
+    yield from rebinds(PrivateMemory(size), modes.with_shared(), count, first_use.folios())
     os.sched_setaffinity(0, cpus)
 
 
@@ -185,9 +196,10 @@ def threads(modes: Modes, count: int) -> Iterator[Record]:
             device.unbind()
 
 
-def leaks(modes: Modes, count: int) -> Iterator[Record]:
+def leaks(modes: Modes, count: int, device: Device, mode: str) -> Iterator[Record]:
     """Return the bytes of memory in use before and after `count` binds, and kmemleak's report."""
-    device = Namespace("pfn", "ram")
+    modes.choose(mode)
+    memory = memmap_bytes()
     device.bind()
     for number in range(count + 20):
         if number in (20, count + 19):
@@ -195,7 +207,7 @@ def leaks(modes: Modes, count: int) -> Iterator[Record]:
             fields = (line.split() for line in Path("/proc/meminfo").read_text().splitlines())
             kib = {name.rstrip(":"): int(value) for name, value, *_ in fields}
             used = {name: kib[name] << 10 for name in ("MemAvailable", "Slab", "PageTables")}
-            yield {"mode": modes.names[-1], "cycle": number, **used}
+            yield {"mode": mode, "cycle": number, "memmap_bytes": memmap_bytes() - memory, **used}
         device.unbind()
         device.bind()
     kmemleak = Path("/sys/kernel/debug/kmemleak")
@@ -203,7 +215,8 @@ def leaks(modes: Modes, count: int) -> Iterator[Record]:
         # kmemleak reports a new object only after the second scan.
         for _ in range(2):
             kmemleak.write_text("scan")
-        yield {"mode": modes.names[-1], "kmemleak": kmemleak.read_text()}
+        yield {"mode": mode, "kmemleak": kmemleak.read_text()}
+    device.unbind()
 
 
 def scenario(name: str, args: argparse.Namespace) -> Iterator[Record]:
@@ -229,7 +242,10 @@ def scenario(name: str, args: argparse.Namespace) -> Iterator[Record]:
         "migrate-selftest": lambda: checks.selftest(args.selftests / "migration"),
         "machine-check": lambda: moves.machine_check(args.folio_module),
         "trace": lambda: trace_gate(modes),
-        "leaks": lambda: leaks(modes, count),
+        "leaks": lambda: leaks(modes, count, Namespace("pfn", "ram"), modes.names[-1]),
+        "shared-leaks": lambda: leaks(
+            modes.with_shared(), count, PrivateMemory(args.private_size), "shared"
+        ),
         "threads": lambda: threads(modes, count),
         "operations": lambda: operations.everything(args.hmm_module),
         "host": lambda: host.checks_of(args.headers),

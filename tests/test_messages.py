@@ -19,7 +19,8 @@ from pagemint.series import messages
 
 _KEPT = sorted(kept.benches())
 _COUNT = re.compile(
-    r"\d+(\.\d+)?\s(M|MiB|GiB)\b|^  .*map=(mem|dev).*$|^  device-private( +[\d.]+){4}$",
+    r"\d+(\.\d+)?\s(M|MiB|GiB)\b|^  .*map=(mem|dev).*$"
+    r"|^  (device-private|bind|allocation|unbind)( +[\d.]+){4}$",
     re.MULTILINE,
 )
 _NAMES = [step.path for step in steps.of(steps.lines()[-1])]

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
-from guest_records import DEVICE, LONG, SUITES, check_memmaps
+from guest_records import DEVICE, LONG, check_memmaps, missing_suites
 from kernel_lines import WHOLE
 
 from pagemint import cli
 from pagemint.base import files
 from pagemint.base.errors import Failure
+from pagemint.base.memmap import MODES, PAGE, SHARED, STRUCT_PAGE
 from pagemint.guests import binds, boots, checks, copies, lab, runs, scenarios, x86
 from pagemint.guests.guest import Guest
 from pagemint.guests.scenarios import Record
@@ -298,10 +299,16 @@ SCENARIOS = ("fsdax", "devdax", "devdax-mem", "private")
 
 
 @pytest.fixture(scope="module", params=WHOLE)
-def guests(request: pytest.FixtureRequest) -> dict[str, tuple[list[Record], str]]:
+def line(request: pytest.FixtureRequest) -> str:
+    """The kernel line of the guests."""
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def guests(line: str) -> dict[str, tuple[list[Record], str]]:
     """The records of guests with the two kernels, and their consoles."""
-    base, patched = trees.pair(steps.source_for(request.param, None))
-    kernels = image.kernel(base, ("vm",)), image.kernel(patched, ("vm", "kunit"))
+    base, patched = trees.pair(steps.source_for(line, None))
+    kernels = image.kernel(base, ("vm",)), image.kernel(patched, ("vm", "kunit", "shared"))
     # With three CPUs a node has two, and a suite has threads.
     guest = Guest("tcg", DEVICE, 600, Path(), cpus=3)
     names = ",".join((*SCENARIOS, "folio"))
@@ -319,14 +326,27 @@ def test_folios_are_copied_in_a_guest(
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_both_kernels_leave_the_same_memmap(
-    scenario: str, guests: dict[str, tuple[list[Record], str]]
+    scenario: str, line: str, guests: dict[str, tuple[list[Record], str]]
 ) -> None:
-    check_memmaps(scenario, guests)
+    shared = scenario == "private" and "memmap_shared" in steps.suites(line)
+    check_memmaps(scenario, guests, (*MODES, SHARED) if shared else MODES)
 
 
-@pytest.mark.parametrize("suite", SUITES)
-def test_the_kunit_suites_pass(suite: str, guests: dict[str, tuple[list[Record], str]]) -> None:
-    assert re.search(rf"^ok \d+ {suite}$", guests["patched"][1], re.MULTILINE)
+def test_a_shared_memmap_takes_one_block(
+    line: str, guests: dict[str, tuple[list[Record], str]]
+) -> None:
+    if "memmap_shared" not in steps.suites(line):
+        pytest.skip(f"the series has no shared memmap for Linux {line}")
+    rows = binds.rows_of("private", {"patched": guests["patched"][0]}, DEVICE)
+    taken = {row.mode: row.memmap_bytes for row in rows}
+    assert taken.pop(SHARED) == 2 << 20
+    assert set(taken.values()) == {DEVICE // PAGE * STRUCT_PAGE}
+
+
+def test_the_kunit_suites_pass(line: str, guests: dict[str, tuple[list[Record], str]]) -> None:
+    suites = steps.suites(line)
+    assert len(suites) > 4
+    assert missing_suites(suites, guests["patched"][1]) == []
 
 
 BOOT = {"mem_total_kib": 8_000_000, "zones": ["node 0 Normal: spanned 3"], "deferred_nodes": 2}

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from guest_records import LONG, SUITES
+from guest_records import LONG
 
 from pagemint.base import cache, files, machine
 from pagemint.base.memmap import MODES
@@ -130,15 +130,15 @@ def test_kasan_has_the_engine_off(run: Runner, kasan: Kernel, debug: dict[str, K
 def kunit() -> list[str | Path]:
     """The kernel's own kunit.py, told to run the kernel that it built."""
     _, patched = trees.pair(steps.source_for("7.3", None))
-    suites = files.GUEST / "config/kunit.config"
+    configs = [files.GUEST / "config" / f"{name}.config" for name in ("kunit", "shared")]
     tool: list[str | Path] = [sys.executable, "-B", patched.path / "tools/testing/kunit/kunit.py"]
-    options = ["--arch=x86_64", f"--kunitconfig={suites}"]
+    options = ["--arch=x86_64", *(f"--kunitconfig={config}" for config in configs)]
 
     def make(work: Path) -> None:
         argv = [*tool, "build", *options, f"--jobs={os.cpu_count()}", f"--build_dir={work}"]
         run_program(argv, env=objects.environment(), what="kunit.py build")
 
-    key = cache.digest(patched.key, str(patched.path), suites, machine.compiler())
+    key = cache.digest(patched.key, str(patched.path), *configs, machine.compiler())
     built = cache.entry("kunit", key, make, in_place=True)
     return [*tool, "exec", *options, f"--build_dir={built}"]
 
@@ -158,7 +158,7 @@ def test_the_kunit_suites_pass_through_the_kernels_own_tool(
     # kunit.py fails if a test fails.
     run_program([*kunit, f"--json={told}"], env=env, limit=600, what="kunit.py exec")
     groups = json.loads(told.read_text())["sub_groups"]
-    assert {group["name"] for group in groups} >= set(SUITES)
+    assert {group["name"] for group in groups} >= steps.suites("7.3")
     ends = {case["name"]: case["status"] for group in groups for case in group["test_cases"]}
     # There is no such tracepoint without DEBUG_PAGE_REF.
     assert ends.pop("template_tracepoint_test") == "SKIP"

@@ -10,5 +10,8 @@ STRUCT_PAGE = 64
 MODES = ("slow", "cached", "streaming", "published")
 """The values of memmap_init= in a kernel with all topics."""
 
+SHARED = "shared"
+"""The name of a memmap that the sections of a device share until their pages are used."""
+
 MOST_THREADS = 4
 """Threads among which the kernel shares a memmap, at most."""

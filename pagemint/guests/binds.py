@@ -4,7 +4,7 @@
 import re
 import statistics
 
-from pagemint.base.memmap import MODES
+from pagemint.base.memmap import MODES, SHARED
 from pagemint.base.progress import note
 from pagemint.guests.scenarios import Record
 from pagemint.results.rows import Case, Row
@@ -28,7 +28,7 @@ def rows_of(scenario: str, records: dict[str, list[Record]], device: int) -> lis
     """
     rows = []
     for kernel, said in records.items():
-        for mode in ("base", *MODES, *STOCK_MODES):
+        for mode in ("base", *MODES, SHARED, *STOCK_MODES):
             mine = [r for r in said if r["scenario"] == scenario and r.get("mode") == mode]
             first = [record for record in mine if "first" in record]
             again = [record for record in mine if "first" not in record]
@@ -53,6 +53,9 @@ def _row(case: Case, kernel: str, mode: str, first: list[Record], again: list[Re
         unbind_ms=[record["unbind_ns"] / 1e6 for record in again],
         first_ms=_median_ms(first, "init_ns"),
         first_bind_ms=_median_ms(first, "bind_ns"),
+        memmap_bytes=max(
+            (one["memmap_bytes"] for one in again if "memmap_bytes" in one), default=None
+        ),
         hash=" ".join(hashes[:_HASHES]),
     )
 

@@ -217,16 +217,23 @@ def _binds(judged: Judged, title: str, members: list[Case]) -> Table:
 
 
 def _memmaps(judged: Judged, title: str, members: list[Case]) -> Table:
-    """Return the memmaps that were initialised in the binds."""
+    """Return the memmaps that were initialised in the binds.
+
+    `MiB` is the ordinary memory that they took.
+    """
 
     def cells(line: Line) -> list[str]:
         row = line.row
-        return [*_first_and_rest(row.first_ms, row.runs_ms), *_gain_cells(judged, line.gain)]
+        return [
+            *_first_and_rest(row.first_ms, row.runs_ms),
+            *_gain_cells(judged, line.gain),
+            "" if row.memmap_bytes is None else f"{row.memmap_bytes / (1 << 20):,.0f}",
+        ]
 
     shown = _table(
         title,
         ("scenario", "variant"),
-        ("first", "mean", "ms", "spread", *_gain_columns(judged)),
+        ("first", "mean", "ms", "spread", *_gain_columns(judged), "MiB"),
     )
     _fill(shown, judged, members, cells)
     return shown

@@ -80,6 +80,8 @@ class Row:
         unbind_ms: the unbind after each bind.
         first_ms: the first run, on untouched memory; None if that was in another mode.
         first_bind_ms: the whole bind around the first run.
+        memmap_bytes: the ordinary memory that the memmap took when it was bound; None if that is
+            not known.
         hash: a hash over the struct pages that were left; "" if it was not taken.
     """
 
@@ -93,6 +95,7 @@ class Row:
     unbind_ms: Parts = field(default_factory=list)
     first_ms: Positive | None = None
     first_bind_ms: Positive | None = None
+    memmap_bytes: Size | None = None
     hash: Word = ""
 
     @property

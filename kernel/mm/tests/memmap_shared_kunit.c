@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * KUnit tests for the memmap that sections of a device share.
+ *
+ * Each test maps device-private memory, as if memmap_shared=1 had been given.
+ */
+#include <kunit/test.h>
+#include <linux/array_size.h>
+#include <linux/err.h>
+#include <linux/ioport.h>
+#include <linux/memremap.h>
+#include <linux/mm.h>
+#include <linux/pagemap.h>
+#include <linux/smp.h>
+#include <linux/string.h>
+#include <linux/vmalloc.h>
+#include <linux/workqueue.h>
+
+#include "../memmap_shared.h"
+
+#define SHARED_SECTIONS		4UL
+#define SHARED_PAGES		(SHARED_SECTIONS * PAGES_PER_SECTION)
+#define SHARED_BYTES		(SHARED_PAGES * sizeof(struct page))
+#define SHARED_ROUNDS		16
+#define SHARED_TASKS		4U
+
+struct shared_test {
+	struct dev_pagemap pgmap;
+	struct resource *res;
+	bool mapped;
+	bool enabled;		/* memmap_shared_enabled before the test */
+	void *before;		/* a copy of struct pages */
+};
+
+struct shared_task {
+	struct work_struct work;
+	struct dev_pagemap *pgmap;
+	unsigned long pfn;
+	int err;
+};
+
+static vm_fault_t shared_migrate(struct vm_fault *vmf)
+{
+	return VM_FAULT_SIGBUS;
+}
+
+static void shared_free(struct folio *folio)
+{
+}
+
+static const struct dev_pagemap_ops shared_ops = {
+	.folio_free = shared_free,
+	.migrate_to_ram = shared_migrate,
+};
+
+static unsigned long shared_pfn(struct shared_test *st, unsigned long section)
+{
+	return PHYS_PFN(st->res->start) + section * PAGES_PER_SECTION;
+}
+
+/* Map the memory from @skip bytes on. */
+static void shared_map(struct kunit *test, unsigned int flags, unsigned long skip)
+{
+	struct shared_test *st = test->priv;
+
+	memset(&st->pgmap, 0, sizeof(st->pgmap));
+	st->pgmap.type = MEMORY_DEVICE_PRIVATE;
+	st->pgmap.flags = flags;
+	st->pgmap.ops = &shared_ops;
+	st->pgmap.owner = st;
+	st->pgmap.nr_range = 1;
+	st->pgmap.range.start = st->res->start + skip;
+	st->pgmap.range.end = st->res->end;
+	KUNIT_ASSERT_FALSE(test, IS_ERR(memremap_pages(&st->pgmap, numa_mem_id())));
+	st->mapped = true;
+}
+
+static void shared_unmap(struct shared_test *st)
+{
+	memunmap_pages(&st->pgmap);
+	st->mapped = false;
+}
+
+/* How many sections are shared; those that a test does not map do not count. */
+static unsigned long shared_count(struct shared_test *st, unsigned long first)
+{
+	unsigned long section, nr = 0;
+
+	for (section = first; section < SHARED_SECTIONS; section++)
+		nr += memmap_is_shared(shared_pfn(st, section));
+	return nr;
+}
+
+static void shared_copy(struct shared_test *st)
+{
+	memcpy(st->before, pfn_to_page(shared_pfn(st, 0)), SHARED_BYTES);
+}
+
+/* Compare all struct pages with the copy, but for those of @nr pages from @pfn. */
+static void shared_compare(struct kunit *test, unsigned long pfn, unsigned long nr)
+{
+	struct shared_test *st = test->priv;
+	const unsigned long first = shared_pfn(st, 0);
+	const struct page *before = st->before;
+	unsigned long i;
+
+	for (i = 0; i < SHARED_PAGES; i++) {
+		if (first + i >= pfn && first + i < pfn + nr)
+			continue;
+		if (!memcmp(before + i, pfn_to_page(first + i), sizeof(*before)))
+			continue;
+		KUNIT_FAIL(test, "page %lu of %lu differs", i, SHARED_PAGES);
+		return;
+	}
+}
+
+static void shared_mark(unsigned long pfn, unsigned long nr)
+{
+	for (; nr; nr--, pfn++)
+		pfn_to_page(pfn)->zone_device_data = pfn_to_page(pfn);
+}
+
+static void shared_expect_marked(struct kunit *test, unsigned long pfn, unsigned long nr)
+{
+	for (; nr; nr--, pfn++)
+		KUNIT_ASSERT_PTR_EQ(test, pfn_to_page(pfn)->zone_device_data,
+				    (void *)pfn_to_page(pfn));
+}
+
+static int shared_init(struct kunit *test)
+{
+	struct shared_test *st = kunit_kzalloc(test, sizeof(*st), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, st);
+	st->before = vmalloc(SHARED_BYTES);
+	KUNIT_ASSERT_NOT_NULL(test, st->before);
+	test->priv = st;
+	st->enabled = memmap_shared_enabled;
+	memmap_shared_enabled = true;
+	st->res = request_free_mem_region(&iomem_resource,
+					  PFN_PHYS(SHARED_PAGES), "memmap_shared");
+	KUNIT_ASSERT_FALSE(test, IS_ERR(st->res));
+
+	shared_map(test, PGMAP_SHARED_MEMMAP, 0);
+	return 0;
+}
+
+static void shared_exit(struct kunit *test)
+{
+	struct shared_test *st = test->priv;
+
+	if (!st)
+		return;
+	if (st->mapped)
+		shared_unmap(st);
+	if (!IS_ERR_OR_NULL(st->res))
+		release_mem_region(st->res->start, resource_size(st->res));
+	vfree(st->before);
+	memmap_shared_enabled = st->enabled;
+}
+
+/* A memmap that is shared reads as one that is not. */
+static void shared_reads_test(struct kunit *test)
+{
+	struct shared_test *st = test->priv;
+
+	KUNIT_EXPECT_EQ(test, shared_count(st, 0), SHARED_SECTIONS);
+	shared_copy(st);
+	shared_unmap(st);
+
+	shared_map(test, 0, 0);
+	KUNIT_EXPECT_EQ(test, shared_count(st, 0), 0UL);
+	/* The flags of the pgmap are all that differs, and no struct page has them. */
+	shared_compare(test, 0, 0);
+}
+
+static void shared_populate_test(struct kunit *test)
+{
+	struct shared_test *st = test->priv;
+	const unsigned long pfn = shared_pfn(st, 1) + 5;
+
+	shared_copy(st);
+	KUNIT_ASSERT_EQ(test, 0, pgmap_populate_memmap(&st->pgmap, pfn, 1));
+	KUNIT_EXPECT_EQ(test, shared_count(st, 0), SHARED_SECTIONS - 1);
+	KUNIT_EXPECT_FALSE(test, memmap_is_shared(pfn));
+	shared_compare(test, 0, 0);
+
+	shared_mark(pfn, 1);
+	shared_compare(test, pfn, 1);
+
+	/* Once more, which must not write. */
+	KUNIT_ASSERT_EQ(test, 0, pgmap_populate_memmap(&st->pgmap, pfn - 1, 3));
+	KUNIT_EXPECT_EQ(test, shared_count(st, 0), SHARED_SECTIONS - 1);
+	shared_expect_marked(test, pfn, 1);
+	shared_compare(test, pfn, 1);
+}
+
+/* Whatever sections a range touches are populated, and no others. */
+static void shared_range_test(struct kunit *test)
+{
+	static const struct {
+		long start, nr;
+		unsigned long populated;
+	} ranges[] = {
+		{ PAGES_PER_SECTION + 1, 0, 0 },
+		{ PAGES_PER_SECTION, PAGES_PER_SECTION, 1 },
+		{ PAGES_PER_SECTION - 1, 1, 1 },
+		{ PAGES_PER_SECTION - 1, 2, 2 },
+		{ PAGES_PER_SECTION - 1, PAGES_PER_SECTION + 2, 3 },
+		{ 0, SHARED_PAGES, SHARED_SECTIONS },
+	};
+	struct shared_test *st = test->priv;
+	unsigned long pfn;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(ranges); i++) {
+		pfn = shared_pfn(st, 0) + ranges[i].start;
+		KUNIT_ASSERT_EQ(test, 0, pgmap_populate_memmap(&st->pgmap, pfn, ranges[i].nr));
+		KUNIT_EXPECT_EQ_MSG(test, shared_count(st, 0),
+				    SHARED_SECTIONS - ranges[i].populated, "range %u", i);
+		shared_mark(pfn, ranges[i].nr);
+		shared_expect_marked(test, pfn, ranges[i].nr);
+		shared_unmap(st);
+		shared_map(test, PGMAP_SHARED_MEMMAP, 0);
+	}
+}
+
+/* Of a section that the device has in part, the memmap is its own. */
+static void shared_part_test(struct kunit *test)
+{
+	struct shared_test *st = test->priv;
+
+	shared_unmap(st);
+	shared_map(test, PGMAP_SHARED_MEMMAP, SUBSECTION_SIZE);
+	KUNIT_EXPECT_FALSE(test, memmap_is_shared(shared_pfn(st, 0)));
+	KUNIT_EXPECT_EQ(test, shared_count(st, 1), SHARED_SECTIONS - 1);
+	shared_mark(shared_pfn(st, 0) + PAGES_PER_SUBSECTION,
+		    PAGES_PER_SECTION - PAGES_PER_SUBSECTION);
+}
+
+static void shared_folio_test(struct kunit *test)
+{
+	struct shared_test *st = test->priv;
+	const unsigned long pfn = shared_pfn(st, 2);
+	struct folio *folio = page_folio(pfn_to_page(pfn));
+
+	shared_copy(st);
+	KUNIT_ASSERT_EQ(test, 0, pgmap_populate_memmap(&st->pgmap, pfn, 1UL << PMD_ORDER));
+	zone_device_folio_init(folio, &st->pgmap, PMD_ORDER);
+	KUNIT_EXPECT_EQ(test, folio_order(folio), (unsigned int)PMD_ORDER);
+	shared_compare(test, pfn, 1UL << PMD_ORDER);
+	folio_unlock(folio);
+	folio_put(folio);
+}
+
+static void shared_run(struct work_struct *work)
+{
+	struct shared_task *task = container_of(work, struct shared_task, work);
+
+	task->err = pgmap_populate_memmap(task->pgmap, task->pfn, 1);
+	if (!task->err)
+		shared_mark(task->pfn, 1);
+}
+
+/* Several tasks need a section at a time: none loses what another wrote. */
+static void shared_race_test(struct kunit *test)
+{
+	struct shared_test *st = test->priv;
+	struct shared_task *tasks;
+	unsigned int i, round;
+
+	tasks = kunit_kcalloc(test, SHARED_TASKS, sizeof(*tasks), GFP_KERNEL);
+	KUNIT_ASSERT_NOT_NULL(test, tasks);
+	for (round = 0; round < SHARED_ROUNDS; round++) {
+		for (i = 0; i < SHARED_TASKS; i++) {
+			INIT_WORK(&tasks[i].work, shared_run);
+			tasks[i].pgmap = &st->pgmap;
+			tasks[i].pfn = shared_pfn(st, 1) + 7 * i;
+			queue_work(system_dfl_wq, &tasks[i].work);
+		}
+		for (i = 0; i < SHARED_TASKS; i++)
+			flush_work(&tasks[i].work);
+		for (i = 0; i < SHARED_TASKS; i++) {
+			KUNIT_EXPECT_EQ(test, 0, tasks[i].err);
+			shared_expect_marked(test, tasks[i].pfn, 1);
+		}
+		KUNIT_EXPECT_EQ(test, shared_count(st, 0), SHARED_SECTIONS - 1);
+		shared_unmap(st);
+		shared_map(test, PGMAP_SHARED_MEMMAP, 0);
+	}
+}
+
+struct shared_look {
+	unsigned long pfn;
+	void *seen;
+};
+
+static void shared_look(void *info)
+{
+	struct shared_look *look = info;
+
+	look->seen = READ_ONCE(pfn_to_page(look->pfn)->zone_device_data);
+}
+
+/* A CPU that has read the shared struct pages reads the section's own later. */
+static void shared_flush_test(struct kunit *test)
+{
+	struct shared_test *st = test->priv;
+	struct shared_look look;
+	unsigned long section;
+	int cpu;
+
+	for (section = 0; section < SHARED_SECTIONS; section++) {
+		look.pfn = shared_pfn(st, section) + section;
+		for_each_online_cpu(cpu) {
+			smp_call_function_single(cpu, shared_look, &look, true);
+			KUNIT_EXPECT_NULL(test, look.seen);
+		}
+		KUNIT_ASSERT_EQ(test, 0, pgmap_populate_memmap(&st->pgmap, look.pfn, 1));
+		shared_mark(look.pfn, 1);
+		for_each_online_cpu(cpu) {
+			smp_call_function_single(cpu, shared_look, &look, true);
+			KUNIT_EXPECT_PTR_EQ_MSG(test, look.seen, (void *)pfn_to_page(look.pfn),
+						"CPU %d", cpu);
+		}
+	}
+}
+
+static struct kunit_case memmap_shared_cases[] = {
+	KUNIT_CASE(shared_reads_test),
+	KUNIT_CASE(shared_populate_test),
+	KUNIT_CASE(shared_range_test),
+	KUNIT_CASE(shared_part_test),
+	KUNIT_CASE(shared_folio_test),
+	KUNIT_CASE(shared_race_test),
+	KUNIT_CASE(shared_flush_test),
+	{}
+};
+
+static struct kunit_suite memmap_shared_suite = {
+	.name = "memmap_shared",
+	.init = shared_init,
+	.exit = shared_exit,
+	.test_cases = memmap_shared_cases,
+};
+
+kunit_test_suite(memmap_shared_suite);
+
+MODULE_DESCRIPTION("KUnit tests for the memmap that sections of a device share");
+MODULE_LICENSE("GPL");
