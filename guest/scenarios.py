@@ -6,12 +6,14 @@ Needs root, ndctl, daxctl and mkfs. Each record is a line with a JSON object.
 
 import argparse
 import json
+import mmap
 import os
 import random
 import re
 import signal
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +25,14 @@ import operations
 import ordinary
 import stock
 from checks import PAGE, expect
-from devices import PROBE, Device, Namespace, PrivateMemory, run, the_one
+from devices import ALIGN, PROBE, Device, Namespace, PrivateMemory, run, the_one
 from first_use import Use
 from inventory import Existing
 from modes import Modes, counted, counts
 
 TRACE = Path("/sys/kernel/tracing")
 VMSTAT = Path("/proc/vmstat")
+SOILED = 32 * ALIGN  # bytes
 DRIVERS = ("nd_e820", "nd_pmem", "dax_pmem", "device_dax")
 
 Record = dict[str, Any]
@@ -71,6 +74,19 @@ def memmap_bytes() -> int:
     return int(found[1]) * PAGE if found else 0
 
 
+def soil() -> None:
+    """Fill huge pages with a pattern and free them.
+
+    Blocks of a memmap, which are as large, are taken from these and not zeroed. Bytes that nobody
+    writes keep the pattern and change the hash.
+    """
+    with mmap.mmap(-1, SOILED + ALIGN, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:
+        with suppress(OSError):  # the kernel has no huge pages
+            memory.madvise(mmap.MADV_HUGEPAGE)
+        for offset in range(0, len(memory), ALIGN):
+            memory[offset : offset + ALIGN] = b"\xa5" * ALIGN
+
+
 def rebinds(device: Device, modes: Modes, count: int, use: Use | None) -> Iterator[Record]:
     """Bind, use and unbind a device `count` times in each mode, the modes in a shuffled order."""
     order, shuffled = random.Random(73), list(modes.names)
@@ -78,6 +94,7 @@ def rebinds(device: Device, modes: Modes, count: int, use: Use | None) -> Iterat
         order.shuffle(shuffled)
         for mode in shuffled:
             modes.choose(mode)
+            soil()
             before, memory = counts(), memmap_bytes()
             bind_ns = device.bind()
             init_ns, pages = last_init()
