@@ -17,6 +17,12 @@ COUNTS = ("calls", "pages_filled", "pages_original", "mismatches", "microseconds
 Record = dict[str, Any]
 
 
+def permit_sharing(wanted: bool) -> None:
+    """Let sections of a device share a memmap in later binds, or not, if the kernel can."""
+    if SHARED.exists():
+        SHARED.write_text("Y" if wanted else "N")
+
+
 class Modes:
     """The ways in which a kernel can write a memmap.
 
@@ -38,8 +44,7 @@ class Modes:
 
     def choose(self, mode: str) -> None:
         """Choose the mode of the next binds."""
-        if SHARED.exists():
-            SHARED.write_text("Y" if mode == "shared" else "N")
+        permit_sharing(mode == "shared")
         if mode == "shared":
             mode = self.names[-1]
         if self.filler:

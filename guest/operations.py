@@ -29,7 +29,7 @@ from devices import (
     the_one,
 )
 from filesystems import ALIGNED, make, mounted
-from modes import SHARED
+from modes import permit_sharing
 
 DAX = Path("/sys/bus/dax")
 MEMORY = Path("/sys/devices/system/memory")
@@ -102,9 +102,8 @@ def _binds(
 
 
 def _private(marks: Marks) -> Iterator[Record]:
-    for name, shared in (("device-private", "N"), ("device-private, shared memmap", "Y")):
-        if SHARED.exists():
-            SHARED.write_text(shared)
+    for name, shared in (("device-private", False), ("device-private, shared memmap", True)):
+        permit_sharing(shared)
         yield from _private_as(marks, name)
 
 

@@ -15,6 +15,7 @@
  */
 #include <linux/debugfs.h>
 #include <linux/ioport.h>
+#include <linux/kernel.h>
 #include <linux/kprobes.h>
 #include <linux/ktime.h>
 #include <linux/memremap.h>
@@ -111,27 +112,9 @@ static void add_shared(struct dev_pagemap *pgmap)
 	last.start_pfn = PHYS_PFN(pgmap->range.start);
 	last.nr_pages = PHYS_PFN(range_len(&pgmap->range));
 }
-
-static int register_probes(void)
-{
-	int err = register_kretprobe(&probe);
-
-	if (err)
-		return err;
-	err = register_kretprobe(&shared_probe);
-	if (err)
-		unregister_kretprobe(&probe);
-	return err;
-}
-
-static void unregister_probes(void)
-{
-	unregister_kretprobe(&shared_probe);
-	unregister_kretprobe(&probe);
-}
 #else
-static int pgmap_populate_memmap(struct dev_pagemap *pgmap, unsigned long pfn,
-				 unsigned long nr_pages)
+static inline int pgmap_populate_memmap(struct dev_pagemap *pgmap,
+					unsigned long pfn, unsigned long nr_pages)
 {
 	return 0;
 }
@@ -143,17 +126,14 @@ static void permit_sharing(struct dev_pagemap *pgmap)
 static void add_shared(struct dev_pagemap *pgmap)
 {
 }
-
-static int register_probes(void)
-{
-	return register_kretprobe(&probe);
-}
-
-static void unregister_probes(void)
-{
-	unregister_kretprobe(&probe);
-}
 #endif
+
+static struct kretprobe *probes[] = {
+	&probe,
+#ifdef PGMAP_SHARED_MEMMAP
+	&shared_probe,
+#endif
+};
 
 static u64 hash_word(u64 hash, u64 value)
 {
@@ -376,7 +356,7 @@ static struct dentry *dir;
 
 static int __init pagemint_guest_init(void)
 {
-	int err = register_probes();
+	int err = register_kretprobes(probes, ARRAY_SIZE(probes));
 
 	if (err)
 		return err;
@@ -396,7 +376,7 @@ static void __exit pagemint_guest_exit(void)
 		drop_folios();
 		unbind_private();
 	}
-	unregister_probes();
+	unregister_kretprobes(probes, ARRAY_SIZE(probes));
 }
 module_exit(pagemint_guest_exit);
 

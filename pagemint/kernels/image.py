@@ -69,7 +69,8 @@ def kernel(tree: Tree, fragments: tuple[str, ...]) -> Kernel:
     fragment_files = [files.GUEST / "config" / f"{name}.config" for name in fragments]
     lines = [line for file in fragment_files for line in file.read_text().splitlines()]
     wanted = _last_of_each([line for line in lines if "CONFIG_" in line])
-    wanted = [line for line in wanted if _has_suite(tree.line, line)]
+    suites = steps.suites(tree.line)
+    wanted = [line for line in wanted if _suite(line) in (None, *suites)]
     name = "+".join(fragments)
     key = cache.digest(tree.key, str(tree.path), *wanted, machine.compiler(tree.arch.prefix))
 
@@ -123,10 +124,10 @@ def selftests(tree: Tree) -> Path:
     return cache.entry("selftests", cache.digest(tree.key, *_SELFTESTS, machine.compiler()), make)
 
 
-def _has_suite(line: str, option: str) -> bool:
-    """Return false for the option of a KUnit suite that the series has for other lines only."""
-    suite = re.fullmatch(r"CONFIG_(\w+)_KUNIT_TEST=y", option)
-    return not suite or suite[1].lower() in steps.suites(line)
+def _suite(option: str) -> str | None:
+    """Return the name of the KUnit suite that an option builds, or None if it builds none."""
+    found = re.fullmatch(r"CONFIG_(\w+)_KUNIT_TEST=y", option)
+    return found and found[1].lower()
 
 
 def _last_of_each(lines: list[str]) -> list[str]:
