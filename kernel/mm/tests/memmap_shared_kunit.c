@@ -225,7 +225,7 @@ static void shared_range_test(struct kunit *test)
 	}
 }
 
-/* Of a section that the device has in part, the memmap is its own. */
+/* A section that the device has in part has a memmap of its own. */
 static void shared_part_test(struct kunit *test)
 {
 	struct shared_test *st = test->priv;
