@@ -24,6 +24,7 @@ CLASSES = ("fsrm+erms", "erms", "rep_good", "none")
 _ALONE = ("base", "base2", "slow")  # never share their work
 _TREES = ("base", "base2", "patched")
 _COPIES = {"folio_copy": 46.0, "folio_mc_copy": 47.0, "copy_user_large_folio": 45.0}  # milliseconds
+_DIFFERENCE = "fsdax: page 3, word 2 is 0x1, not 0x0"
 _LIMIT = 34.5  # milliseconds for 100 GB
 _FIRST_NAMES = {"cached": "template", "streaming": "fill", "published": "streaming"}
 
@@ -47,6 +48,8 @@ def body(
     steps: bool = False,
     series: str = "5f1c",
     accel: str = "",
+    trees: tuple[str, ...] = (),
+    against: str = "base",
 ) -> dict[str, Any]:
     """Return the contents of a result file of today's schema.
 
@@ -68,6 +71,9 @@ def body(
         steps: whether there are steps of whole operations as well.
         series: digest of the patches.
         accel: accelerator of the guests.
+        trees: names of trees that the user named; the memmap of the last one differs. Their
+            variants are a name, or a name and a mode.
+        against: the tree that the others are compared with.
     """
     chance = random.Random(seed)
     rows: list[dict[str, Any]] = []
@@ -79,7 +85,9 @@ def body(
             mine = [drift * at * each * chance.gauss(1, noise / 4) for each in rounds]
             if name != "base":
                 mine[0] *= outlier
-            tree, mode = (name, "") if name in _TREES else ("patched", name)
+            tree, _, mode = name.partition(" ")
+            if tree not in (*_TREES, *trees):
+                tree, mode = "patched", name
             rows.append({"case": dict(case), "tree": tree, "mode": mode, "runs_ms": mine})
 
     for how in returns:
@@ -139,6 +147,19 @@ def body(
         "kernel": {**kernel, "series": series, "returns": returns[0]},
         "rows": rows,
         "limits": limits,
+        "trees": [
+            {
+                "name": tree,
+                "where": f"{tree}.mbox",
+                "version": "7.3.4",
+                "source": "7.3.4-1",
+                "config": "debian (12ab)",
+                "identical": tree != trees[-1],
+                "difference": "" if tree != trees[-1] else _DIFFERENCE,
+            }
+            for tree in trees
+        ],
+        "against": against,
     }
 
 

@@ -40,7 +40,7 @@ NATIVE_COMMAND(faulty)
 _PYTHON = """
 from functools import partial
 
-from pagemint.native.workload import PAIR, Task, Timed, Workload
+from pagemint.native.workload import Task, Timed, Workload
 from pagemint.results.rows import Case
 
 
@@ -50,7 +50,7 @@ def _run(command, arguments, wanted, host):
 
 def _tasks(name, calls, asked):
     for call in calls:
-        yield Task(Case(name, 4096, 1), PAIR[0], partial(_run, *call))
+        yield Task(Case(name, 4096, 1), asked.plain[0], partial(_run, *call))
 
 
 WORKLOADS = [

@@ -39,7 +39,7 @@ Runner = Callable[..., Records]
 def debug() -> dict[str, Kernel]:
     """Both kernels with DEBUG_VM, lockdep, kmemleak and page_owner; the series' engine runs."""
     pair = trees.pair(steps.source_for("7.3", None))
-    return {tree.variant: image.kernel(tree, (*FRAGMENTS, "debug")) for tree in pair}
+    return {tree.name: image.kernel(tree, (*FRAGMENTS, "debug")) for tree in pair}
 
 
 @pytest.fixture(scope="module")

@@ -146,7 +146,7 @@ class Poison:
 @pytest.fixture(scope="module")
 def kernels() -> dict[str, Kernel]:
     pair = trees.pair(steps.source_for("7.3", None))
-    return {tree.variant: image.kernel(tree, FRAGMENTS) for tree in pair}
+    return {tree.name: image.kernel(tree, FRAGMENTS) for tree in pair}
 
 
 @pytest.mark.parametrize("variant", ["base", "patched"])

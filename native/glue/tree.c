@@ -8,7 +8,6 @@
 #include <linux/memory_hotplug.h>
 #include <linux/mm.h>
 #include <linux/mmzone.h>
-#include <linux/stringify.h>
 #include <linux/tracepoint-defs.h>
 
 #include "glue.h"
@@ -157,9 +156,19 @@ NATIVE_COMMAND(mode)
 		native_refuse(r, "does not know this mode");
 }
 
+/* modes tree=: answers NAME=1 for each mode that the tree has. */
+NATIVE_COMMAND(modes)
+{
+	static const char *const names[] = { "slow", "cached", "streaming", "published" };
+
+	for (unsigned int i = 0; i < ARRAY_SIZE(names); i++)
+		if (memmap_init_mode_set && !memmap_init_mode_set(names[i]))
+			native_answer(r, names[i], 1);
+}
+
 static const struct native_tree native_tree
 __used __section("native_trees") = {
-	.name = __stringify(NATIVE_TREE),
+	.name = NATIVE_TREE,
 	.page_size = sizeof(struct page),
 	.commands = native_commands,
 	.commands_end = native_commands_end,

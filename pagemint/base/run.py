@@ -38,6 +38,7 @@ PACKAGES = {
 """The Debian package of each program that pagemint runs."""
 
 _GRACE = 3.0  # seconds between SIGTERM and SIGKILL
+_COMPILER = re.compile(r"^\S+:\d+(:\d+)?: (fatal )?error: ")
 _TELLING = re.compile(r"\b(error|fatal|failed)\b|^E: ", re.IGNORECASE)
 
 
@@ -154,8 +155,15 @@ def _status(child: subprocess.Popen[str]) -> str:
 
 
 def _telling_line(output: str) -> str | None:
-    """Return the last line with an error (make's own summary aside), or else the last line."""
+    """Return the line that says most about a failure, or None if nothing was written.
+
+    That is the compiler's first error, else the last line with an error (make's own summary
+    aside), else the last line.
+    """
     lines = [line.strip() for line in output.splitlines() if line.strip()]
+    compiler = next((line for line in lines if _COMPILER.match(line)), None)
+    if compiler:
+        return compiler
     errors = [line for line in lines if _TELLING.search(line) and not line.startswith("make")]
     telling = errors or lines
     return telling[-1] if telling else None

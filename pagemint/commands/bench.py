@@ -5,27 +5,29 @@ import argparse
 import os
 import platform
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from dataclasses import replace
 
 from rich.console import Console
 
 from pagemint.base import cache, machine, returns
 from pagemint.base.errors import Failure
 from pagemint.base.memmap import MOST_THREADS, PAGE, STRUCT_PAGE
-from pagemint.base.progress import bar, note, step
+from pagemint.base.progress import bar, note
 from pagemint.base.sizes import format_size, parse_size
 from pagemint.commands import options
-from pagemint.kernels import objects, sources, steps, trees
-from pagemint.native import link
-from pagemint.native.link import Program
-from pagemint.native.process import Host
+from pagemint.kernels import named, objects, sources, steps, trees
+from pagemint.kernels.named import Named
+from pagemint.native import identity, link, variants
+from pagemint.native.hosts import Hosts
+from pagemint.native.link import BASE, Program
 from pagemint.native.rounds import Patience, measure
+from pagemint.native.variants import Variants
 from pagemint.native.workload import Asked, Workload
 from pagemint.native.workloads import known
 from pagemint.report import tables
 from pagemint.report.write import after_run
 from pagemint.results import writer
-from pagemint.results.rows import Kernel, Limit, Machine, Result, Row
+from pagemint.results.rows import Kernel, Limit, Machine, Result, Row, Tree
 
 _SMALLEST = 2 << 20  # bytes: one compound
 _LARGEST = 16 * 10**12  # bytes: native/glue/tree.c has no more sections
@@ -45,6 +47,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--threads",
         metavar="N,...",
         help=f"threads that share a device's memmap (1, and up to {MOST_THREADS} as in the kernel)",
+    )
+    parser.add_argument(
+        "--tree",
+        action="append",
+        metavar="NAME=WHERE",
+        help="a tree to compare; WHERE is a kernel tree (DIR), its commit (DIR@REV), a mailbox, a "
+        "directory of patches, or series:TOPIC,... (our whole series)",
+    )
+    parser.add_argument(
+        "--against", default=BASE, metavar="NAME", help="the tree to compare the others with (base)"
+    )
+    parser.add_argument(
+        "--modes", action="store_true", help="all modes of each --tree, instead of the default one"
     )
     rounds = parser.add_mutually_exclusive_group()
     rounds.add_argument(
@@ -68,36 +83,45 @@ def main(args: argparse.Namespace) -> int:
     sizes = list(dict.fromkeys(_checked_size(text) for text in args.size.split(",")))
     threads = _threads(args.threads)
     patience = _patience(args.runs, args.precise)
+    asked_trees = named.parse(args.tree or ())
+    _check_against(args.against, asked_trees)
     _check_machine(workloads, [Asked(size, threads) for size in sizes])
     writer.check_writable(args.json)
     found = steps.source_for(args.kernel, args.ksrc)
     workloads = _present(workloads, found.line, named=args.workload is not None)
 
-    pair = trees.pair(found)
-    program = link.link(pair, objects.DEBIAN)
+    compared = _trees(found, asked_trees)
+    program = link.link(compared, objects.DEBIAN)
+    chosen = variants.choose(program, compared, all_modes=args.modes)
+    described = _described(program, chosen, compared, asked_trees)
+    able = variants.able(chosen, program, compared, workloads, args.against)
     own = returns.of_this_machine()
     rows: list[Row] = []
     limits: list[Limit] = []
-    with _Hosts(program) as hosts:
-        for workload, asked in _settings(workloads, sizes, threads, own):
+    with Hosts(program) as hosts:
+        for workload, plain in _settings(list(able), sizes, threads, own):
+            of = able[workload]
+            asked = replace(plain, modal=of.modal, plain=of.plain, against=args.against)
             with bar(_title(workload, asked), patience.least) as done:
                 more, bounds = measure(hosts.of(workload, asked), workload, asked, patience, done)
             rows += more
             limits += bounds
         huge = hosts.huge_bytes
 
-    config = cache.digest(sources.config_for(pair[0].line))
+    base = compared[0]
     result = Result(
         Machine(**machine.about(), huge_bytes=huge),
         Kernel(
             found.version,
-            pair[0].key,
-            f"{objects.DEBIAN.name} ({config})",
-            steps.digest(found.line, code=True),
+            base.key,
+            _config(base),
+            "" if described else steps.digest(found.line, code=True),
             own,
         ),
         rows,
         limits,
+        trees=described,
+        against=args.against,
     )
     writer.write(args.json, result)
     where = after_run(args, result)
@@ -108,43 +132,54 @@ def main(args: argparse.Namespace) -> int:
     return 0
 
 
-class _Hosts:
-    """The hosts of a bench; workloads with the same setup share one."""
+def _check_against(name: str, asked: Sequence[Named]) -> None:
+    names = [BASE, *(one.name for one in asked)]
+    if name not in names:
+        raise Failure(f"--against {name}: there is no such tree", f"choose from {', '.join(names)}")
 
-    def __init__(self, program: Program) -> None:
-        self._program = program
-        self._stack = ExitStack()
-        self._held: tuple[object, ...] | None = None
-        self._host: Host | None = None
-        self.huge_bytes = 0
 
-    def __enter__(self) -> "_Hosts":
-        return self
+def _trees(found: sources.Source, asked: Sequence[Named]) -> list[trees.Tree]:
+    """Return base, and the trees to compare with it: those that were named, or the series."""
+    if not asked:
+        return list(trees.pair(found))
+    base = trees.unpatched(BASE, found)
+    return [base, *(named.make(one, base) for one in asked)]
 
-    def __exit__(self, *error: object) -> None:
-        self._stack.close()
 
-    def of(self, workload: Workload, asked: Asked) -> Iterator[Host]:
-        """Yield hosts for the workload, a new one each time that it needs another process."""
-        while True:
-            key = (workload.setup, workload.memory(asked))
-            if self._host is None or self._held != key or workload.rounds:
-                self._start(workload, asked)
-                self._held = key
-            assert self._host
-            self._host.patch(asked.returns)
-            yield self._host
+def _described(
+    program: Program, chosen: Variants, compared: Sequence[trees.Tree], asked: Sequence[Named]
+) -> list[Tree]:
+    """Describe the trees that were named, and compare the memmaps that they leave with base's."""
+    base, *others = compared
+    if not asked:
+        return []
+    alike = [one.name for one in others if _release(one) == _release(base)]
+    differences = identity.differences(program, [one for one in chosen.modal if one.tree in alike])
+    described = []
+    for one, tree in zip(asked, others, strict=True):
+        difference = differences.get(one.name)
+        described.append(
+            Tree(
+                one.name,
+                one.where,
+                tree.version,
+                tree.key,
+                _config(tree),
+                None if difference is None else not difference,
+                difference or "",
+            )
+        )
+        if difference:
+            note(f"pagemint: the memmap of {one.name} differs from base's: {difference}")
+    return described
 
-    def _start(self, workload: Workload, asked: Asked) -> None:
-        # The memory may not suffice for two hosts at once.
-        self._stack.close()
-        self._host = self._stack.enter_context(Host(self._program))
-        size = workload.memory(asked)
-        with step(f"touching {format_size(size)} of memory"):
-            huge = workload.setup(self._host, asked)
-        if not self._held and huge < size * 0.9:
-            note("pagemint: few huge pages, so times differ from a kernel's; see 'pagemint doctor'")
-        self.huge_bytes = max(self.huge_bytes, huge)
+
+def _release(tree: trees.Tree) -> list[str]:
+    return tree.version.split(".")[:2]
+
+
+def _config(tree: trees.Tree) -> str:
+    return f"{objects.DEBIAN.name} ({cache.digest(sources.config_for(tree.line))})"
 
 
 def _settings(

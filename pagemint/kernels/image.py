@@ -76,13 +76,13 @@ def kernel(tree: Tree, fragments: tuple[str, ...]) -> Kernel:
 
     def make_kernel(work: Path) -> None:
         cache.need_space(work, _ROOM, "a kernel for the VM lab")
-        with step(f"configuring the {tree.variant} kernel ({name})"):
+        with step(f"configuring the {tree.name} kernel ({name})"):
             objects.make(tree, work, "tinyconfig")
             with (work / ".config").open("a") as config:
                 config.writelines(f"{line}\n" for line in wanted)
             objects.make(tree, work, "olddefconfig")
             objects.check_config(work / ".config", name, wanted)
-        with step(f"building the {tree.variant} kernel ({name}), some five minutes"):
+        with step(f"building the {tree.name} kernel ({name}), some five minutes"):
             objects.make(tree, work, Path(tree.arch.image).name, "modules")
 
     built = cache.entry("kernels", key, make_kernel, in_place=True)
@@ -94,7 +94,7 @@ def kernel(tree: Tree, fragments: tuple[str, ...]) -> Kernel:
         objects.make(tree, built, f"M={work}", "modules", jobs=1)
 
     module = cache.entry("modules", cache.digest(key, *sources), make_module)
-    return Kernel(tree.variant, built, module / "pagemint_guest.ko", None, arch=tree.arch)
+    return Kernel(tree.name, built, module / "pagemint_guest.ko", None, arch=tree.arch)
 
 
 def selftests(tree: Tree) -> Path:

@@ -62,7 +62,7 @@ def build(tree: Tree, config: Config, wanted: Iterable[str], given: Path | None 
         cache.need_space(work, _BUILD_ROOM, "a kernel build")
         options = "".join(f"{option}\n" for option in config.options)
         (work / ".config").write_text(base.read_text() + options)
-        with step(f"configuring the {tree.variant} tree ({config.name})"):
+        with step(f"configuring the {tree.name} tree ({config.name})"):
             make(tree, work, "olddefconfig")
             check_config(work / ".config", config.name, config.options)
             make(tree, work, "prepare")
@@ -71,9 +71,9 @@ def build(tree: Tree, config: Config, wanted: Iterable[str], given: Path | None 
     there = [one for one in sorted(set(wanted)) if has_source(tree, one)]
     if all(_stamp(built, one).exists() for one in there):
         return built
-    with cache.locked(built, f"objects of the {tree.variant} tree"):
+    with cache.locked(built, f"objects of the {tree.name} tree"):
         missing = [one for one in there if not _stamp(built, one).exists()]
-        with step(f"compiling {len(missing)} objects of the {tree.variant} tree"):
+        with step(f"compiling {len(missing)} objects of the {tree.name} tree"):
             _compile(tree, built, missing)
     return built
 
@@ -101,7 +101,7 @@ def has_source(tree: Tree, wanted: str) -> bool:
 
 def compile_glue(
     tree: Tree, built: Path, sources: Iterable[Path], scratch: Path, flags: str = ""
-) -> list[Path]:
+) -> tuple[list[Path], dict[str, str]]:
     """Compile C files as kernel code of `tree`, with the flags that its modules have.
 
     Args:
@@ -112,14 +112,25 @@ def compile_glue(
         flags: further flags of the compiler.
 
     Returns:
-        an object for each C file.
+        an object for each C file that compiles, and the compiler's first error by the names of
+        the other ones, without suffix.
     """
     copies = [Path(shutil.copyfile(one, scratch / one.name)) for one in sources]
     made = [one.with_suffix(".o") for one in copies if one.suffix == ".c"]
     names = " ".join(one.name for one in made)
     (scratch / "Kbuild").write_text(f"obj-m := {names}\nccflags-y := {flags}\n")
-    make(tree, built, f"M={scratch}", *(one.name for one in made))
-    return made
+    try:
+        make(tree, built, f"M={scratch}", *(one.name for one in made))
+        return made, {}
+    except Failure:
+        pass
+    faults = {}
+    for one in made:
+        try:
+            make(tree, built, f"M={scratch}", one.name)
+        except Failure as failure:
+            faults[one.stem] = failure.message
+    return [one for one in made if one.stem not in faults], faults
 
 
 def make(tree: Tree, build_dir: Path, *targets: str, jobs: int | None = None) -> None:
@@ -132,7 +143,7 @@ def make(tree: Tree, build_dir: Path, *targets: str, jobs: int | None = None) ->
         jobs: number of jobs at once; by default the number of CPUs.
     """
     name = re.sub(r"\W+", "_", targets[-1])
-    what = f"make {targets[-1]} in the {tree.variant} tree"
+    what = f"make {targets[-1]} in the {tree.name} tree"
     argv = ["make", "-s", f"-j{jobs or os.cpu_count() or 1}", f"O={build_dir}"]
     argv += [*tree.arch.variables, *targets]
     run(argv, cwd=tree.path, env=environment(), log=build_dir / f"{name}.log", what=what)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Kernel trees to build from: the base tree of a source, and the same with the series."""
+"""Kernel trees to build from: the tree of a source, and the same with topics of the series."""
 
 import os
 import shutil
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pagemint.base import cache
@@ -11,8 +12,13 @@ from pagemint.base.progress import step
 from pagemint.base.run import run
 from pagemint.kernels import steps
 from pagemint.kernels.sources import Source
+from pagemint.kernels.steps import Topic
 
-_TREE_ROOM = 2_000_000_000  # bytes: a kernel tree
+PATCHED = "patched"
+"""The name of the tree with all topics of the series, which takes part in all its modes."""
+
+ROOM = 2_000_000_000
+"""Bytes that a kernel tree may take."""
 
 
 @dataclass(frozen=True)
@@ -45,17 +51,19 @@ class Tree:
     """A kernel tree to build from.
 
     Attributes:
-        variant: base or patched.
+        name: its name in messages and results: base, patched, or one that the user chose.
         path: the directory, which nobody changes.
         key: identifies its contents, for cache keys.
         line: the kernel line of its edits and configuration.
+        version: the version in its Makefile, such as 7.3.4.
         arch: the architecture that it is built for.
     """
 
-    variant: str
+    name: str
     path: Path
     key: str
     line: str
+    version: str
     arch: Arch = X86
 
 
@@ -65,24 +73,59 @@ def pair(found: Source) -> tuple[Tree, Tree]:
     Raises:
         Failure: an edit of the series does not apply, or the disk is full.
     """
+    base = unpatched("base", found)
+    return base, with_topics(PATCHED, base, steps.topics())
+
+
+def unpatched(name: str, found: Source) -> Tree:
+    """Return the tree of a source; a tree of the user's own is copied into the cache.
+
+    Raises:
+        Failure: the disk is full.
+    """
     if found.package_version:
         path, key = found.tree, found.package_version
     else:
         key = f"own-{_listing(found.tree)}"
         path = cache.entry("trees", key, lambda work: _copy_own(found, work)) / "linux"
-    line = steps.nearest_line(found.line)
-    base = Tree("base", path, key, line)
+    return Tree(name, path, key, steps.nearest_line(found.line), found.version)
+
+
+def with_topics(name: str, base: Tree, topics: Sequence[Topic]) -> Tree:
+    """Return a base tree with some topics of the series.
+
+    Raises:
+        Failure: an edit of the series does not apply, or the disk is full.
+    """
+    digest = steps.digest(base.line, topics)
+    return changed(
+        name,
+        base,
+        cache.digest(base.key, digest),
+        f"applying the series to Linux {base.version}",
+        lambda work: steps.patch(work, base.line, topics),
+    )
+
+
+def changed(name: str, base: Tree, key: str, what: str, change: Callable[[Path], None]) -> Tree:
+    """Return a base tree with a change, made if it is not in the cache.
+
+    Args:
+        name: the name of the new tree.
+        base: the tree to change a copy of.
+        key: identifies the contents of the new tree.
+        what: the work, for the progress line.
+        change: changes the copy. It must replace files, never write into them: the copy shares
+            its files with the base tree.
+    """
 
     def make(work: Path) -> None:
-        cache.need_space(work, _TREE_ROOM, "a patched kernel tree")
-        with step(f"applying the series to Linux {found.version}"):
-            # Hard links: the two trees share the files that the series does not change.
-            run(["cp", "-al", path, work / "linux"], what="copying the kernel tree")
-            steps.patch(work / "linux", line)
+        cache.need_space(work, ROOM, "a patched kernel tree")
+        with step(what):
+            run(["cp", "-al", base.path, work / "linux"], what="copying the kernel tree")
+            change(work / "linux")
 
-    patched_key = cache.digest(key, steps.digest(found.line))
-    patched = cache.entry("trees", patched_key, make) / "linux"
-    return base, Tree("patched", patched, patched_key, line)
+    return replace(base, name=name, key=key, path=cache.entry("trees", key, make) / "linux")
 
 
 def _listing(tree: Path) -> str:
@@ -98,7 +141,7 @@ def _listing(tree: Path) -> str:
 
 def _copy_own(found: Source, work: Path) -> None:
     """Copy the user's tree, without built files. The original may be in use and change."""
-    cache.need_space(work, _TREE_ROOM, "a copy of the kernel tree")
+    cache.need_space(work, ROOM, "a copy of the kernel tree")
     with step(f"copying {found.tree}"):
         built = shutil.ignore_patterns(".git", "*.o", "*.ko")
         shutil.copytree(found.tree, work / "linux", symlinks=True, ignore=built)

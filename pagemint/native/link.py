@@ -7,7 +7,7 @@ text of glue and workloads names the objects that they need; see native/native.h
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,8 +19,8 @@ from pagemint.kernels import objects
 from pagemint.kernels.objects import Config
 from pagemint.kernels.trees import Tree
 
-BASE, AGAIN, PATCHED = "base", "base2", "patched"
-"""The trees of a host. base2 is the base tree's code a second time: its difference is noise."""
+BASE, AGAIN = "base", "base2"
+"""The first two trees of a host. base2 is base's code a second time: its difference is noise."""
 
 _SANITISED = "streaming_sanitised.c"  # a program of its own
 _CFLAGS = ("-O2", "-Wall", "-Wextra", "-Wno-unused-parameter", "-Werror", "-fno-pie")
@@ -46,11 +46,14 @@ class Program:
         path: the program.
         traps: the file with the names of the symbols that have no stand-in.
         sites: the file with the addresses of the returns to patch.
+        lacks: by tree and workload file ("device_folio"), the reason why a tree that other trees
+            are compared with cannot run it.
     """
 
     path: Path
     traps: Path
     sites: Path
+    lacks: Mapping[tuple[str, str], str]
 
 
 @dataclass(frozen=True)
@@ -63,48 +66,73 @@ class _Named:
     built: Path
 
 
+@dataclass(frozen=True)
+class _Glue:
+    """Glue and workloads compiled for a tree.
+
+    Attributes:
+        named: the tree.
+        scratch: the directory with the objects.
+        parts: an object for each C file that compiles.
+        faults: the compiler's error, by the names of the workload files that do not.
+    """
+
+    named: _Named
+    scratch: Path
+    parts: Sequence[Path]
+    faults: Mapping[str, str]
+
+
 def wanted_objects() -> list[str]:
     """Return the kernel objects that glue and workloads need, such as mm/mm_init.o."""
     return _declared("OBJECTS")
 
 
-def link(pair: tuple[Tree, Tree], config: Config, given: Path | None = None) -> Program:
-    """Return the host of two trees, built if it is not in the cache.
+def link(trees: Sequence[Tree], config: Config, given: Path | None = None) -> Program:
+    """Return the host of some trees, built if it is not in the cache.
 
     Args:
-        pair: the base tree and the patched one.
-        config: the configuration that both are built with.
+        trees: the base tree, and those that are compared with it.
+        config: the configuration that all are built with.
         given: a file to take instead of Debian's configuration.
 
     Raises:
         Failure: no tree has the source of a wanted object; or a build or the link fails.
     """
     wanted = wanted_objects()
-    built = {tree: objects.build(tree, config, wanted, given) for tree in pair}
+    built = [objects.build(tree, config, wanted, given) for tree in trees]
     for one in wanted:
-        if not any(objects.has_source(tree, one) for tree in pair):
+        ours = (files.KERNEL / one).with_suffix(".c").exists()  # perhaps in no tree
+        if not ours and not any(objects.has_source(tree, one) for tree in trees):
             raise Failure(
-                f"NATIVE_OBJECTS() names {one}, and Linux {pair[0].line} has no source for it",
+                f"NATIVE_OBJECTS() names {one}, and Linux {trees[0].line} has no source for it",
                 "give the path of a .c or .S file of the kernel, with the suffix .o",
             )
-    trees = [
-        _Named(name, f"t{number}", tree, built[tree])
-        for number, (name, tree) in enumerate(
-            zip((BASE, AGAIN, PATCHED), (pair[0], *pair), strict=True)
-        )
-    ]
-    ours = sorted(one for one in files.NATIVE.rglob("*.[ch]"))
+    names = [BASE, AGAIN, *(tree.name for tree in trees[1:])]
+    twice = zip(names, (trees[0], *trees), (built[0], *built), strict=True)
+    named = [_Named(name, f"t{at}", tree, there) for at, (name, tree, there) in enumerate(twice)]
+    sources = sorted(one for one in files.NATIVE.rglob("*.[ch]"))
     linker = run(["ld", "--version"], what="asking ld for its version").splitlines()[0]
     key = cache.digest(
-        *(str(one.built) for one in trees), *ours, Path(__file__), linker, machine.compiler()
+        *(f"{one.name} {one.built}" for one in named),
+        *sources,
+        Path(__file__),
+        linker,
+        machine.compiler(),
     )
 
     def make(work: Path) -> None:
         with step(f"linking the host ({config.name})"):
-            _link(trees, work)
+            _link(named, work)
 
     done = cache.entry("native", key, make)
-    return Program(done / "host", done / "traps", done / "sites")
+    lacks = (line.split("\t") for line in (done / "lacks").read_text().splitlines())
+    return Program(
+        done / "host",
+        done / "traps",
+        done / "sites",
+        {(tree, file): why for tree, file, why in lacks},
+    )
 
 
 def compile_plain(work: Path) -> list[Path]:
@@ -147,7 +175,10 @@ def _constant(name: str) -> int:
 def _link(trees: Sequence[_Named], work: Path) -> None:
     plain = compile_plain(work)
     stand_ins = {symbol for one in plain for symbol in _symbols(one, defined=True)}
-    kernel = [_kernel_half(tree, work) for tree in trees]
+    glue = [_compile(tree, work) for tree in trees]
+    lacks = _lacks(glue, {one.removeprefix("k_") for one in stand_ins})
+    (work / "lacks").write_text("".join("\t".join(one) + "\n" for one in lacks))
+    kernel = [_kernel_half(one) for one in glue]
 
     first, size = _constant("NATIVE_TRAPS"), _constant("NATIVE_TRAP_SIZE")
     traps: list[str] = []
@@ -171,20 +202,77 @@ def _link(trees: Sequence[_Named], work: Path) -> None:
     (work / "sites").write_text("".join(f"{names[one]} {site:x}\n" for one, site in sites))
 
 
-def _kernel_half(named: _Named, work: Path) -> Path:
-    """Return one object with all kernel code of a tree, its symbols and tables renamed."""
+def _compile(named: _Named, work: Path) -> _Glue:
+    """Compile glue and workloads as kernel code of a tree.
+
+    Raises:
+        Failure: a file of the glue does not compile.
+    """
     scratch = work / named.prefix
     scratch.mkdir()
     headers = [*files.NATIVE.glob("*.h"), *files.NATIVE.glob("glue/*.h")]
-    glue = objects.compile_glue(
+    workloads = {one.stem for one in files.NATIVE.glob("workloads/*.c")}
+    parts, faults = objects.compile_glue(
         named.tree,
         named.built,
         [*_kernel_sources(), *headers],
         scratch,
-        f"-DNATIVE_TREE={named.name}",
+        f"-DNATIVE_TREE='\"{named.name}\"'",
     )
+    for file, why in faults.items():
+        if file not in workloads:
+            raise Failure(f"{file}.c does not compile with the {named.name} tree: {why}", "fix it")
+    return _Glue(named, scratch, parts, faults)
+
+
+def _lacks(glue: Sequence[_Glue], stand_ins: set[str]) -> list[tuple[str, str, str]]:
+    """Return trees that cannot run the workloads of a file that other trees can run.
+
+    Args:
+        glue: the glue of every tree.
+        stand_ins: the symbols for which the plain half has a stand-in.
+
+    Returns:
+        the name of the tree, the file without suffix, and the reason.
+
+    Raises:
+        Failure: a file compiles with no tree.
+    """
+    found = []
+    there = {one.named.name: _defined(one) | stand_ins for one in glue}
+    for source in sorted(files.NATIVE.glob("workloads/*.c")):
+        file = source.stem
+        if all(file in one.faults for one in glue):
+            raise Failure(f"{source.name} does not compile: {glue[0].faults[file]}", "fix it")
+        missing = {
+            one.named.name: needs - there[one.named.name]
+            for one in glue
+            if file not in one.faults
+            for needs in [set(_symbols(one.scratch / f"{file}.o", defined=False))]
+        }
+        # The host itself reports a symbol that no tree has, when it is used.
+        everywhere = set.intersection(*missing.values())
+        for one in glue:
+            name = one.named.name
+            if file in one.faults:
+                found.append((name, file, one.faults[file]))
+            elif own := sorted(missing[name] - everywhere):
+                found.append((name, file, f"it has no {own[0]}"))
+    return found
+
+
+def _defined(glue: _Glue) -> set[str]:
+    """Return the symbols of a tree's kernel code and glue."""
+    built = glue.named.built
+    kernel = [built / one for one in wanted_objects() if (built / one).exists()]
+    return {symbol for one in (*glue.parts, *kernel) for symbol in _symbols(one, defined=True)}
+
+
+def _kernel_half(glue: _Glue) -> Path:
+    """Return one object with all kernel code of a tree, its symbols and tables renamed."""
+    named, scratch = glue.named, glue.scratch
     kernel = [one for one in wanted_objects() if (named.built / one).exists()]
-    parts = [*glue, *(_prepared(named.built, one, scratch) for one in kernel)]
+    parts = [*glue.parts, *(_prepared(named.built, one, scratch) for one in kernel)]
     whole, renamed, done = (scratch / f"{name}.o" for name in ("whole", "renamed", "done"))
     run(["ld", "-r", "-o", whole, *parts], what=f"joining the {named.name} objects")
     argv: list[str | Path] = ["objcopy", "--strip-debug", f"--prefix-symbols={named.prefix}_"]

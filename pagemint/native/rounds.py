@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from pagemint.base.errors import Failure
-from pagemint.native.link import BASE
 from pagemint.native.process import Host
 from pagemint.native.workload import Asked, Loop, Task, Timed, Workload
 from pagemint.results import estimates
-from pagemint.results.rows import Limit, Row
+from pagemint.results.rows import Case, Limit, Row
 
 _SEED = 73  # fixed, so that the order of the runs is the same in each bench
 _CLOSE = 0.03  # a gain is known if its 95% interval reaches no further from it than this share
@@ -34,8 +33,9 @@ class Patience:
 class _Taken:
     """The runs of one workload so far."""
 
-    def __init__(self, tasks: Sequence[Task], loops: Sequence[Loop]) -> None:
+    def __init__(self, tasks: Sequence[Task], loops: Sequence[Loop], against: str) -> None:
         self.tasks = tasks
+        self.against = against
         self.loops = list(loops)
         self.runs: dict[Task, list[Timed]] = {task: [] for task in tasks}
         self.loop_runs: dict[Loop, list[int]] = {loop: [] for loop in loops}
@@ -73,8 +73,11 @@ class _Taken:
         self.loop_runs = {loop: self.loop_runs[loop] for loop in self.loops}
 
     def is_known(self) -> bool:
-        """Whether the interval of every gain over base is narrow."""
-        base = {task.case: task for task in self.tasks if task.variant == (BASE, "")}
+        """Whether the interval of every gain is narrow."""
+        base: dict[Case, Task] = {}
+        for task in self.tasks:
+            if task.variant.tree == self.against:
+                base.setdefault(task.case, task)
         for task in self.tasks:
             over = base.get(replace(task.case, threads=1))
             if over and over is not task:
@@ -137,7 +140,7 @@ def measure(
     if not tasks:
         raise Failure(f"the workload {workload.name} has no tasks", "its tasks() must yield some")
     host = next(hosts)
-    taken = _Taken(tasks, list(workload.loops(host, asked)))
+    taken = _Taken(tasks, list(workload.loops(host, asked)), asked.against)
     begun = time.monotonic()
     number = 0
     while number < patience.least or (

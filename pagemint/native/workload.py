@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from pagemint.base.memmap import MODES, PAGE, STRUCT_PAGE
-from pagemint.native.link import AGAIN, BASE, PATCHED
+from pagemint.base.memmap import PAGE, STRUCT_PAGE
+from pagemint.native.link import BASE
 from pagemint.native.process import Host
 from pagemint.results.rows import Case, Limit
 
@@ -25,13 +25,6 @@ class Variant(NamedTuple):
     mode: str = ""
 
 
-MODAL = (Variant(BASE), Variant(AGAIN), *(Variant(PATCHED, mode) for mode in MODES))
-"""The variants of a workload that writes a memmap."""
-
-PAIR = (Variant(BASE), Variant(PATCHED))
-"""The variants of a workload without modes."""
-
-
 @dataclass(frozen=True)
 class Asked:
     """The settings of a bench.
@@ -40,11 +33,17 @@ class Asked:
         device_bytes: size of the device, or of the memory.
         threads: numbers of threads to share work among, each in turn.
         returns: the kind of returns that the kernel code is patched to.
+        modal: the variants of a workload that writes a memmap.
+        plain: the variants of a workload without modes: one for each tree.
+        against: the tree that the others are compared with.
     """
 
     device_bytes: int
     threads: tuple[int, ...] = (1,)
     returns: str = "plain"
+    modal: tuple[Variant, ...] = ()
+    plain: tuple[Variant, ...] = ()
+    against: str = BASE
 
 
 class Timed(NamedTuple):
@@ -102,6 +101,7 @@ class Workload:
         sized: whether it depends on the size of the device; if not, it is timed once, with the
             returns of this machine's kernel.
         since: the first kernel line that has its code.
+        file: its C file in native/workloads/, without suffix; known() sets it.
     """
 
     name: str
@@ -112,6 +112,7 @@ class Workload:
     rounds: int = 0
     sized: bool = True
     since: tuple[int, int] = (0, 0)
+    file: str = ""
 
 
 def memmap_bytes(asked: Asked) -> int:

@@ -17,9 +17,6 @@ from pagemint.results.estimates import Estimate
 from pagemint.results.rows import Case
 from pagemint.results.verdict import Judged, Line
 
-GAIN_AXIS = "gain (x, base over this)"
-"""The axis of a plot of gains."""
-
 GAIN_NOTE = "Medians with 95% intervals; the stroke is the ratio of the fastest runs."
 """The note below it."""
 
@@ -74,7 +71,9 @@ class _Drawer:
                 "fill limit",
             )
         ]
-        return drawn + self._ratios_and_runs(members, about, "", "Gain over mainline")
+        against = self._judged.result.against
+        over = "mainline" if against == "base" else against
+        return drawn + self._ratios_and_runs(members, about, "", f"Gain over {over}")
 
     def copy(self, members: list[Case]) -> list[Plot]:
         """Draw bandwidths, gains and samples of copies, by the CPU's string instructions."""
@@ -165,7 +164,7 @@ class _Drawer:
                 f"gain {kind}",
                 heading,
                 about,
-                GAIN_AXIS,
+                f"gain (x, {self._judged.result.against} over this)",
                 f"{GAIN_NOTE} The grey band is the difference of the same code from itself.",
             )
             drawn.append(ratios.draw(frame, groups))

@@ -7,7 +7,7 @@ from pagemint.base.sizes import format_size
 from pagemint.results import cases, estimates
 from pagemint.results.cases import is_memmap
 from pagemint.results.rows import Case
-from pagemint.results.verdict import Judged, default
+from pagemint.results.verdict import Judged, Line
 
 MOST_LINES = 25
 """Most lines of the screen."""
@@ -17,8 +17,8 @@ WIDTH = 80
 
 _FOLIOS = (2 << 20, 1 << 30)  # bytes: the sizes that have a line of their own
 _NAME = 16  # characters of the first column
-_COLUMNS = " mainline   ours mode        gain (95%)          fastest  limit"
-_STEPS = "Steps of operations, ns each   mainline       ours mode          gain  fastest"
+_COLUMNS = " {:>8}   {} {:<11} gain (95%)          fastest  limit"
+_STEPS = "Steps of operations, ns each   {:>8}       {} {:<11}   gain  fastest"
 
 
 def lines(judged: Judged, json: str | None, report: Path | None) -> list[str]:
@@ -31,6 +31,7 @@ def lines(judged: Judged, json: str | None, report: Path | None) -> list[str]:
         *_fill_limit(judged),
         *_noise(judged),
         *_best_mode(judged),
+        *(_cut(text, WIDTH) for text in judged.identity()),
         *_files(json, report),
     ]
     above = _workloads(judged, MOST_LINES - len(below))
@@ -42,7 +43,7 @@ def lines(judged: Judged, json: str | None, report: Path | None) -> list[str]:
 def _workloads(judged: Judged, room: int) -> list[str]:
     """Return a line for each workload under its kind of returns, on at most `room` lines."""
     memmaps = [case for case in judged.lines if is_memmap(case)]
-    chosen = [case for case in cases.largest(memmaps) if _is_shown(judged, case)]
+    chosen = [case for case in cases.largest(memmaps) if judged.shown(case)]
     if not chosen:
         return []
     # The returns of the machine's own kernel come first.
@@ -50,20 +51,16 @@ def _workloads(judged: Judged, room: int) -> list[str]:
     kinds = sorted(dict.fromkeys(case.returns for case in chosen), key=lambda one: one != own)
     made = [_title(chosen[0], own)]
     size = chosen[0].device_bytes
+    columns = _COLUMNS.format(*_heads(judged))
     for kind in kinds:
-        made.append(f"{_cut(cases.returns_of(kind), _NAME):<{_NAME}}{_COLUMNS}")
-        made += [_workload(judged, case, size) for case in chosen if case.returns == kind]
+        made.append(f"{_cut(cases.returns_of(kind), _NAME):<{_NAME}}{columns}")
+        for case in (case for case in chosen if case.returns == kind):
+            made += [_workload(judged, line, size) for line in judged.shown(case)]
     if len(made) <= room:
         return made
     # Rows are left out from the end; a heading among them is not one.
-    hidden = sum(not line.endswith(_COLUMNS) for line in made[room - 1 :])
+    hidden = sum(not line.endswith(columns) for line in made[room - 1 :])
     return [*made[: room - 1], f"{hidden} more: --tables"]
-
-
-def _is_shown(judged: Judged, case: Case) -> bool:
-    members = judged.lines[case]
-    ours = members.get(default(members))
-    return "base" in members and ours is not None and ours.gain is not None
 
 
 def _title(case: Case, own: str) -> str:
@@ -72,12 +69,17 @@ def _title(case: Case, own: str) -> str:
     return _cut(f"Medians in ms for {condition}{kernel}", WIDTH)
 
 
-def _workload(judged: Judged, case: Case, size: int) -> str:
-    """Return the line of a case, with its size if that is not the one in the title."""
-    members = judged.lines[case]
-    base, ours = members["base"], members[default(members)]
-    gain = ours.gain
-    assert gain is not None
+def _heads(judged: Judged) -> tuple[str, str, str]:
+    """Return the heads of the columns that name what is compared with what."""
+    if judged.result.trees:
+        return _cut(judged.result.against, 8), "time", "tree"
+    return "mainline", "ours", "mode"
+
+
+def _workload(judged: Judged, ours: Line, size: int) -> str:
+    """Return a line of a case, with its size if that is not the one in the title."""
+    case, gain, base = ours.row.case, ours.gain, judged.over(ours.row.case)
+    assert gain and base
     paired = gain.paired
     interval = f"({paired.low:.2f} to {paired.high:.2f})" if paired.known else "(few runs)"
     share = f"{ours.limit_share:.2f}" if ours.limit_share else "?"
@@ -85,7 +87,7 @@ def _workload(judged: Judged, case: Case, size: int) -> str:
     name = _cut(f"{cases.short_title(case)}{own_size}", _NAME)
     return (
         f"{name:<{_NAME}}{base.time.value:>9.1f}{ours.time.value:>7.1f} "
-        f"{_cut(ours.row.variant, 10):<10}{paired.value:>5.2f}x {interval:<15}"
+        f"{_cut(judged.called(ours), 10):<10}{paired.value:>5.2f}x {interval:<15}"
         f"{gain.fastest:>7.2f}x{'!' if gain.noisy else ' '}{share:>6}"
     )
 
@@ -94,19 +96,18 @@ def _steps(judged: Judged) -> list[str]:
     """Return a line for each step of a whole operation, with this machine's returns."""
     own = judged.result.kernel.returns
     steps = [case for case in judged.lines if case.operation and case.returns == own]
-    chosen = [case for case in cases.largest(steps) if _is_shown(judged, case)]
-    return [_STEPS, *(_step(judged, case) for case in chosen)] if chosen else []
+    lines = [line for case in cases.largest(steps) for line in judged.shown(case)]
+    heading = _STEPS.format(*_heads(judged))
+    return [heading, *(_step(judged, line) for line in lines)] if lines else []
 
 
-def _step(judged: Judged, case: Case) -> str:
-    members = judged.lines[case]
-    base, ours = members["base"], members[default(members)]
-    gain = ours.gain
-    assert gain is not None
+def _step(judged: Judged, ours: Line) -> str:
+    case, gain, base = ours.row.case, ours.gain, judged.over(ours.row.case)
+    assert gain and base
     scale = 1e6 / cases.units(case)
     return (
         f"{_cut(cases.title(case), 28):<28}{base.time.value * scale:>11,.0f}"
-        f"{ours.time.value * scale:>11,.0f} {_cut(ours.row.variant, 10):<10}"
+        f"{ours.time.value * scale:>11,.0f} {_cut(judged.called(ours), 10):<10}"
         f"{gain.paired.value:>7.2f}x{gain.fastest:>8.2f}x"
     )
 
@@ -119,15 +120,16 @@ def _folios(judged: Judged) -> list[str]:
     made = []
     own = judged.result.host.cpu_class
     for size in _FOLIOS:
-        gains = {
-            case: members["patched"].gain.headline
-            for case, members in judged.lines.items()
-            if case.folio_bytes == size and "patched" in members and members["patched"].gain
-        }
-        gains = {case: gain for case, gain in gains.items() if case.cpu_class == own} or gains
-        if gains:
+        by_tree: dict[str, dict[Case, float]] = {}
+        for case in (case for case in judged.lines if case.folio_bytes == size):
+            for line in judged.shown(case):
+                assert line.gain
+                by_tree.setdefault(line.row.tree, {})[case] = line.gain.headline
+        for tree, gains in by_tree.items():
+            gains = {case: gain for case, gain in gains.items() if case.cpu_class == own} or gains
             least, best = min(gains, key=gains.__getitem__), max(gains, key=gains.__getitem__)
-            text = f"{cases.folios(size)}: {gains[least]:.2f}x ({least.function})"
+            of = f", {tree}" if judged.result.trees else ""
+            text = f"{cases.folios(size)}{of}: {gains[least]:.2f}x ({least.function})"
             if best != least:
                 text += f" to {gains[best]:.2f}x ({best.function})"
             made.append(_cut(text, WIDTH))

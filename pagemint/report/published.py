@@ -6,7 +6,6 @@ from pagemint.report.names import Names
 from pagemint.report.plots import bars
 from pagemint.report.plots.groups import Group
 from pagemint.report.plots.sheet import Frame, Plot
-from pagemint.results import verdict
 from pagemint.results.cases import is_copy, returns_of
 from pagemint.results.estimates import Estimate
 from pagemint.results.verdict import Judged
@@ -18,16 +17,21 @@ _ELSEWHERE = "another machine"
 
 
 def draw(judged: Judged, tag: str, names: Names) -> list[Plot]:
-    """Draw the published figures beside the result's: times of the same size, and bandwidths."""
+    """Draw the published figures beside the result's: times of the same size, and bandwidths.
+
+    There are none beside a result of trees that the user named.
+    """
+    if judged.result.trees:
+        return []
     result = f"result {tag}, " if tag else ""
     about = "published: another machine (VM on Ice Lake, Linux 7.1-rc6)"
     maps: list[Group] = []
     copies: list[Group] = []
     for case, lines in judged.lines.items():
-        best = verdict.default(lines)
+        best = judged.shown(case)
         if "base" not in lines or not best or case.threads > 1:
             continue
-        here = {name: lines[name].time for name in ("base", best)}
+        here = {line.row.variant: line.time for line in (lines["base"], *best)}
         how = f" {returns_of(case.returns)}" if case.returns else ""
         if is_copy(case):
             name = ", ".join(word for word in (case.function, case.cpu_class) if word)

@@ -16,7 +16,7 @@ from pagemint.results.cases import Condition, is_copy, is_memmap
 from pagemint.results.counted import MEASURES
 from pagemint.results.estimates import Gain
 from pagemint.results.rows import Case, Limit, Result
-from pagemint.results.verdict import Judged, Line, base_name
+from pagemint.results.verdict import Judged, Line
 
 
 def show_first_screen(
@@ -200,11 +200,10 @@ def _binds(judged: Judged, title: str, members: list[Case]) -> Table:
 
     def cells(line: Line) -> list[str]:
         row = line.row
-        lines = judged.lines[row.case]
-        base = base_name(lines)
+        over = judged.over(row.case)
         gain = None
-        if base and row.variant != base and lines[base].row.bind_ms and row.bind_ms:
-            gain = estimates.gain(lines[base].row.bind_ms, row.bind_ms, paired=judged.paired)
+        if over and row.variant != over.row.variant and over.row.bind_ms and row.bind_ms:
+            gain = estimates.gain(over.row.bind_ms, row.bind_ms, paired=judged.paired)
         return [*_first_and_rest(row.first_bind_ms, row.bind_ms), *_gain_cells(judged, gain)]
 
     shown = _table(
@@ -246,12 +245,11 @@ def _wholes(judged: Judged, title: str, members: list[Case]) -> Table:
     """
 
     def cells(line: Line) -> list[str]:
-        lines = judged.lines[line.row.case]
-        base = base_name(lines)
+        over = judged.over(line.row.case)
         whole = estimates.wholes(line.row)
         gain = None
-        if base and line.row.variant != base:
-            gain = estimates.gain(estimates.wholes(lines[base].row), whole, paired=judged.paired)
+        if over and line.row.variant != over.row.variant:
+            gain = estimates.gain(estimates.wholes(over.row), whole, paired=judged.paired)
         return [
             _digits(statistics.median(whole)),
             *(f"{share:.0%}" if share else "" for share in estimates.shares(line.row)),

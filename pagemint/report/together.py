@@ -5,7 +5,7 @@ import itertools
 import statistics
 from collections.abc import Sequence
 
-from pagemint.report.drawings import GAIN_AXIS, GAIN_NOTE, MOST_PLOTS, MOST_SERIES, fastest_of
+from pagemint.report.drawings import GAIN_NOTE, MOST_PLOTS, MOST_SERIES, fastest_of
 from pagemint.report.names import Names
 from pagemint.report.plots import bars, ratios
 from pagemint.report.plots.groups import Group
@@ -50,8 +50,13 @@ def draw(results: Sequence[tuple[str, Judged]], names: Names) -> list[Plot]:
                 names("gain side by side", what),
                 f"{what}: gains side by side",
                 about,
-                GAIN_AXIS,
-                f"Each over base on its own machine. {GAIN_NOTE}",
+                "gain (x)",
+                f"Each over {_against(able)} on its own machine. {GAIN_NOTE}",
             )
             drawn.append(ratios.draw(frame, gains))
     return drawn
+
+
+def _against(results: Sequence[tuple[str, Judged]]) -> str:
+    """Return the trees that the gains of the results are over."""
+    return " or ".join(dict.fromkeys(judged.result.against for _, judged in results))

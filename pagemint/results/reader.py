@@ -83,11 +83,11 @@ def _check_schema(raw: object, name: str) -> None:
 
 def _check_amount(found: Result, name: str) -> None:
     """Check that the result is not empty, not too large, and has no row or operation twice."""
-    parts = (found.rows, found.checks, found.counts)
-    if not any(parts):
+    parts = (found.rows, found.checks, found.counts, found.trees)
+    if not any(parts[:3]):
         raise Failure(f"{name} has no rows, checks or counts", _REMEDY)
     if any(len(part) > _MOST_ROWS for part in parts):
-        raise Failure(f"{name} has more than {_MOST_ROWS:,} rows, checks or counts", _REMEDY)
+        raise Failure(f"{name} has more than {_MOST_ROWS:,} rows, checks, counts or trees", _REMEDY)
     if sum(len(one.functions) for one in found.counts) > _MOST_COUNTED:
         raise Failure(f"{name} has more than {_MOST_COUNTED:,} counted functions", _REMEDY)
     if len({(one.name, one.tree) for one in found.counts}) < len(found.counts):

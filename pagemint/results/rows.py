@@ -33,6 +33,10 @@ Parts = Annotated[list[Positive], Meta(max_length=10_000)]
 """Milliseconds of a part of each run; empty if that is not known."""
 
 
+OWN_TREES = ("base", "base2", "patched", "stock")
+"""The names of trees that the user does not choose."""
+
+
 @dataclass(frozen=True)
 class Case:
     """A condition under which trees and modes are compared.
@@ -71,7 +75,8 @@ class Row:
 
     Attributes:
         case: the condition.
-        tree: base, base2 (the same code, linked a second time), patched or stock.
+        tree: base, base2 (the same code, linked a second time), patched, stock, or a name that
+            the user chose.
         mode: the mode of the tree; "" if it has none.
         runs_ms: each run, in the order of the rounds.
         walk_ms: the part of each run that frees the pages, if it is known.
@@ -100,8 +105,13 @@ class Row:
 
     @property
     def variant(self) -> str:
-        """The name of the row within its case: the mode, or the tree if it has no mode."""
-        return self.mode or self.tree
+        """The name of the row within its case: the mode, or the tree if it has no mode.
+
+        A row of a tree that the user named has both.
+        """
+        if self.tree in OWN_TREES:
+            return self.mode or self.tree
+        return f"{self.tree} {self.mode}".rstrip()
 
 
 @dataclass(frozen=True)
@@ -254,16 +264,42 @@ class Kernel:
 
 
 @dataclass(frozen=True)
+class Tree:
+    """A tree that the user named.
+
+    Attributes:
+        name: its name.
+        where: the text that says where it comes from.
+        version: such as 7.3.4.
+        source: a digest of its files.
+        config: the name of its configuration, with a digest.
+        identical: whether it leaves the memmaps of base, byte for byte; None if it is of another
+            version, so that they were not compared.
+        difference: the first difference in words; "" if there is none.
+    """
+
+    name: Name
+    where: str
+    version: str
+    source: str
+    config: str
+    identical: bool | None = None
+    difference: str = ""
+
+
+@dataclass(frozen=True)
 class Result:
     """One run of the lab.
 
     Attributes:
         host: the machine.
-        kernel: the kernel code that was measured.
+        kernel: the kernel code that was measured; without `trees` that is base and the series.
         rows: the rows; no two have the same case, tree and mode.
         limits: the limits of the rows.
         checks: the checks in guests.
         counts: the operations that were counted; no two have the same name and tree.
+        trees: the trees that the user named, in the order of the command line.
+        against: the tree that the others are compared with.
         schema: the format of the file.
         file: the file that it was read from; "" for a new result.
     """
@@ -274,5 +310,7 @@ class Result:
     limits: list[Limit] = field(default_factory=list)
     checks: list[Check] = field(default_factory=list)
     counts: list[Operation] = field(default_factory=list)
+    trees: list[Tree] = field(default_factory=list)
+    against: Name = "base"
     schema: str = SCHEMA
     file: str = ""

@@ -2,7 +2,7 @@
 """Judges a result: its gains, limits and noise, and the sentences about them."""
 
 import statistics
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -78,14 +78,49 @@ class Judged:
         }
 
     def _gains(self, rows: dict[str, Row]) -> dict[str, Gain]:
-        base = base_name(rows)
-        if not base or not self.result.host.times_comparable:
+        over = self._over(rows)
+        if not over or not self.result.host.times_comparable:
             return {}
-        return {
-            name: estimates.gain(rows[base].runs_ms, row.runs_ms, paired=self.paired)
-            for name, row in rows.items()
-            if name != base
-        }
+        found = {}
+        for name, row in rows.items():
+            # The second base is always compared with the first one.
+            other = "base" if name == self._again and "base" in rows else over
+            if name != other:
+                found[name] = estimates.gain(rows[other].runs_ms, row.runs_ms, paired=self.paired)
+        return found
+
+    def _over(self, rows: dict[str, Row]) -> str:
+        """Return the name of the row that the others are compared with; "" if there is none."""
+        against = self.result.against
+        if against == "base":
+            return next((name for name in _BASES if name in rows), "")
+        return next((name for name, row in rows.items() if row.tree == against), "")
+
+    def over(self, case: Case) -> Line | None:
+        """Return the line that the others of a case are compared with."""
+        lines = self.lines[case]
+        return lines.get(self._over({name: line.row for name, line in lines.items()}))
+
+    def shown(self, case: Case) -> list[Line]:
+        """Return the lines with the gains that matter most.
+
+        That is one for the patched tree, in its default mode; or one for each tree that the user
+        named and base, except for the tree that they are compared with.
+        """
+        lines = self.lines[case]
+        if not self.result.trees:
+            chosen = [lines[name] for name in _DEFAULTS if name in lines][:1]
+        else:
+            first: dict[str, Line] = {}
+            for line in lines.values():
+                first.setdefault(line.row.tree, line)
+            left_out = (self.result.against, self._again)
+            chosen = [line for tree, line in first.items() if tree not in left_out]
+        return [line for line in chosen if line.gain]
+
+    def called(self, line: Line) -> str:
+        """Return the name of one of the lines that `shown` returns: its tree, or its mode."""
+        return line.row.tree if self.result.trees else line.row.variant
 
     def _line(self, row: Row, gain: Gain | None) -> Line:
         floor = self.floor(row.case)
@@ -154,9 +189,9 @@ class Judged:
         """
         chosen: dict[tuple[object, ...], list[Line]] = {}
         for case in largest(self.lines):
-            line = self.lines[case].get(default(self.lines[case]))
-            if line and line.gain:
-                key = (case.function, case.folio_bytes, case.returns) if is_copy(case) else (case,)
+            for line in self.shown(case):
+                copy = (case.function, case.folio_bytes, case.returns)
+                key = (self.called(line), *(copy if is_copy(case) else (case,)))
                 chosen.setdefault(key, []).append(line)
         return [_headline(lines) for lines in chosen.values()]
 
@@ -194,6 +229,19 @@ class Judged:
             f"more than 5%, by up to {_disagreement(worst) - 1:.0%} ({title(worst.row.case)}, "
             f"{condition(worst.row.case)}, {worst.row.variant}). The headline is the smaller one."
         )
+
+    def identity(self) -> list[str]:
+        """Return sentences on which trees that the user named leave the memmaps of base."""
+        trees = self.result.trees
+        groups = {
+            "Memmap identical to base": [one.name for one in trees if one.identical],
+            "Memmap not compared with base (another version)": [
+                one.name for one in trees if one.identical is None
+            ],
+        }
+        said = [f"{text}: {', '.join(names)}." for text, names in groups.items() if names]
+        differing = [one for one in trees if one.identical is False]
+        return [*said, *(f"Memmap of {one.name} differs: {one.difference}." for one in differing)]
 
     def best_modes(self) -> list[str]:
         """Return the modes that are best over all workloads, best first; several if they tie.
@@ -272,13 +320,3 @@ def _headline(lines: list[Line]) -> str:
         f"{line.sentence}{f'; {share:.2f} of the limit' if share else ''}"
         f"{'; noisy' if line.gain and line.gain.noisy else ''}."
     )
-
-
-def default(names: Collection[str]) -> str:
-    """Return the variant that stands for the patched tree, such as its default mode."""
-    return next((name for name in _DEFAULTS if name in names), "")
-
-
-def base_name(names: Collection[str]) -> str:
-    """Return the variant that the others of its case are compared with; "" if there is none."""
-    return next((name for name in _BASES if name in names), "")

@@ -3,6 +3,7 @@
 
 import importlib
 import pkgutil
+from dataclasses import replace
 
 from pagemint.base.errors import Failure
 from pagemint.native.workload import Workload
@@ -24,6 +25,6 @@ def known() -> dict[str, Workload]:
                     f"both have a workload {workload.name!r}",
                     "rename one",
                 )
-            found[workload.name] = workload
+            found[workload.name] = replace(workload, file=module)
             modules[workload.name] = module
     return found

@@ -9,7 +9,6 @@ from pagemint.base.memmap import PAGE
 from pagemint.native.process import Host
 from pagemint.native.workload import (
     FIRST_PFN,
-    MODAL,
     Asked,
     Loop,
     Task,
@@ -51,7 +50,7 @@ class _Device:
 
     def tasks(self, asked: Asked) -> Iterable[Task]:
         """Return every variant with one thread, and those that share work with more threads."""
-        for variant in MODAL:
+        for variant in asked.modal:
             for threads in asked.threads if shares_work(variant) else (1,):
                 case = Case(
                     self.name,

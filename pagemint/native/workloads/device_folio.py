@@ -9,7 +9,7 @@ from functools import partial
 
 from pagemint.base.memmap import PAGE, STRUCT_PAGE
 from pagemint.native.process import Host
-from pagemint.native.workload import FIRST_PFN, PAIR, Asked, Task, Timed, Variant, Workload
+from pagemint.native.workload import FIRST_PFN, Asked, Task, Timed, Variant, Workload
 from pagemint.results.rows import Case
 
 FOLIO = 512
@@ -45,7 +45,7 @@ def _tasks(workload: str) -> Callable[[Asked], Iterable[Task]]:
                     operation=f"{step}, {state}",
                     times=_TIMES,
                 )
-                for variant in PAIR:
+                for variant in asked.plain:
                     yield Task(case, variant, partial(_run, workload, variant, state, part))
 
     return tasks

@@ -12,7 +12,6 @@ from pagemint.base.memmap import PAGE
 from pagemint.native.process import Host
 from pagemint.native.workload import (
     FIRST_PFN,
-    PAIR,
     Asked,
     Loop,
     Task,
@@ -71,7 +70,7 @@ def _tasks(asked: Asked) -> Iterable[Task]:
                     cpu_class=cpu_class,
                     folio_bytes=PAGE << order,
                 )
-                for variant in PAIR:
+                for variant in asked.plain:
                     yield Task(case, variant, partial(_copy, variant, case, order))
 
 

@@ -8,8 +8,6 @@ from pagemint.base.memmap import PAGE, STRUCT_PAGE
 from pagemint.native.process import Host
 from pagemint.native.workload import (
     FIRST_PFN,
-    MODAL,
-    PAIR,
     Asked,
     Loop,
     Task,
@@ -53,7 +51,7 @@ def _hotplug_tasks(asked: Asked) -> Iterable[Task]:
     largest = 1 << asked.device_bytes.bit_length() - 1
     for block in dict.fromkeys(min(block, largest) for block in _BLOCKS):
         case = _case("hotplug", asked, block, block)
-        for variant in MODAL:
+        for variant in asked.modal:
             yield Task(case, variant, partial(_hotplug, variant, case))
 
 
@@ -89,7 +87,7 @@ def _online_tasks(asked: Asked) -> Iterable[Task]:
             returns=asked.returns,
             operation=f"block {number:,}",
         )
-        for variant in PAIR:
+        for variant in asked.plain:
             yield Task(case, variant, partial(_online, variant, number))
 
 
@@ -100,7 +98,7 @@ def _online(variant: Variant, number: int, host: Host) -> Timed:
 
 def _boot_tasks(asked: Asked) -> Iterable[Task]:
     case = _case("boot", asked, _CHUNK, 0)
-    for variant in MODAL:
+    for variant in asked.modal:
         yield Task(case, variant, partial(_boot, variant, case))
 
 

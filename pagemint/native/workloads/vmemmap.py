@@ -9,7 +9,7 @@ from functools import partial
 
 from pagemint.base.memmap import PAGE, STRUCT_PAGE
 from pagemint.native.process import Host
-from pagemint.native.workload import FIRST_PFN, MODAL, Asked, Task, Timed, Variant, Workload, choose
+from pagemint.native.workload import FIRST_PFN, Asked, Task, Timed, Variant, Workload, choose
 from pagemint.results.rows import Case
 
 _SECTION = (128 << 20) // PAGE
@@ -43,7 +43,7 @@ def _tasks(asked: Asked) -> Iterable[Task]:
         operation="blocks and fill",
         times=blocks,
     )
-    for variant in MODAL:
+    for variant in asked.modal:
         yield Task(case, variant, partial(_run, variant, case))
 
 

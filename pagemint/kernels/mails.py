@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Patches as mails: a mailbox, or a directory with a file for each patch."""
+
+import mailbox
+import os
+import re
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from email import policy
+from email.message import Message
+from email.parser import BytesParser
+from pathlib import Path
+from typing import Any
+
+from pagemint.base.errors import Failure
+from pagemint.base.run import run
+
+_SUFFIXES = (".patch", ".diff", ".eml")
+_DIFF = re.compile(r"^(diff --git |--- )", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Patch:
+    """One patch.
+
+    Attributes:
+        subject: the subject of its mail, or the name of its file.
+        text: the text around and with its diff.
+    """
+
+    subject: str
+    text: str
+
+
+def is_directory(where: Path) -> bool:
+    """Whether a directory has patches in it."""
+    return where.is_dir() and bool(_files(where))
+
+
+def read(where: Path) -> list[Patch]:
+    """Return the patches of a mailbox or a directory in order; mails without a diff are left out.
+
+    Raises:
+        Failure: it cannot be read, or has no patch.
+    """
+    try:
+        if where.is_dir():
+            found = [_patch(one.read_bytes(), one.name) for one in _files(where)]
+        else:
+            box = mailbox.mbox(where, create=False)
+            found = [_patch(box.get_bytes(key), where.name) for key in box.iterkeys()]
+            # A patch alone, without the line that begins a mail in a mailbox.
+            found = found or [_patch(where.read_bytes(), where.name)]
+    except (OSError, mailbox.Error) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        raise Failure(f"cannot read {where}: {why}", "give a mailbox or a directory") from error
+    patches = [one for one in found if _DIFF.search(one.text)]
+    if not patches:
+        raise Failure(
+            f"{where} has no patch", "give a mailbox, as git format-patch --stdout writes"
+        )
+    return patches
+
+
+def apply(patches: Sequence[Patch], tree: Path, where: Path, version: str) -> None:
+    """Apply patches to a tree; files are replaced, so a hard link keeps the old contents.
+
+    Args:
+        patches: the patches.
+        tree: a directory of pagemint's own.
+        where: the mailbox or directory, for messages.
+        version: the version of the tree, for messages.
+
+    Raises:
+        Failure: a patch does not apply exactly; those before it stay applied.
+    """
+    # Keep git from using a repository above the tree.
+    env = os.environ | {"GIT_CEILING_DIRECTORIES": str(tree.parent), "LC_ALL": "C"}
+    for number, patch in enumerate(patches, 1):
+        with tempfile.NamedTemporaryFile("w", suffix=".patch") as file:
+            file.write(patch.text)
+            file.flush()
+            try:
+                argv = ["git", "apply", "--whitespace=nowarn", file.name]
+                run(argv, cwd=tree, env=env, what=f"patch {number} of {where}")
+            except Failure as failure:
+                at = re.search(r"error: (?:patch failed: )?([^\s:]+)", failure.message)
+                raise Failure(
+                    f"patch {number} of {where} ({patch.subject}) does not apply to Linux "
+                    f"{version}{f': {at[1]} differs' if at else ''}",
+                    "give the kernel that it was made for: --kernel LINE or --ksrc DIR",
+                ) from failure
+
+
+def _files(where: Path) -> list[Path]:
+    return sorted(one for one in where.iterdir() if one.suffix in _SUFFIXES)
+
+
+def _patch(data: bytes, name: str) -> Patch:
+    mail = BytesParser(policy=policy.default).parsebytes(data)
+    if not mail["subject"]:
+        return Patch(name, data.decode(errors="replace"))
+    parts: list[Message[Any, Any]] = [part for part in mail.walk() if not part.is_multipart()]
+    texts = (part.get_payload(decode=True) for part in parts)
+    text = "".join(one.decode(errors="replace") for one in texts if isinstance(one, bytes))
+    # A mailbox has > before a line that begins with From.
+    text = re.sub(r"^>From ", "From ", text.replace("\r\n", "\n"), flags=re.MULTILINE)
+    return Patch(" ".join(str(mail["subject"]).split()), text)

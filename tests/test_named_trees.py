@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Trees that the user names: where they come from, what is refused, and how they are compared."""
+
+import difflib
+import itertools
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import fake_result
+import fake_tree
+import pytest
+from test_tables import everything, screen
+
+from pagemint.base import cache
+from pagemint.base.errors import Failure
+from pagemint.base.memmap import MODES
+from pagemint.kernels import named, objects, sources, steps, trees
+from pagemint.native import identity, link
+from pagemint.native.variants import able, choose
+from pagemint.native.workload import Variant
+from pagemint.native.workloads import known
+from pagemint.results.rows import Result
+from pagemint.results.verdict import Judged
+from pagemint.series import branches, messages
+
+_GIT = {
+    "GIT_AUTHOR_NAME": "Ada Tester",
+    "GIT_AUTHOR_EMAIL": "ada@example.org",
+    "GIT_COMMITTER_NAME": "Ada Tester",
+    "GIT_COMMITTER_EMAIL": "ada@example.org",
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_GLOBAL": "/dev/null",
+}
+
+
+@pytest.fixture
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A stand-in for a kernel tree, in a git repository with one commit."""
+    for name, value in _GIT.items():
+        monkeypatch.setenv(name, value)
+    made = tmp_path / "linux"
+    fake_tree.make(made)
+    for argv in (["init", "-q", "-b", "main"], ["add", "-A"], ["commit", "-q", "-m", "the tree"]):
+        _git(made, *argv)
+    return made
+
+
+def _git(tree: Path, *argv: str) -> str:
+    return subprocess.run(
+        ["git", *argv], cwd=tree, check=True, capture_output=True, text=True
+    ).stdout
+
+
+def _make(text: str, base: trees.Tree) -> trees.Tree:
+    (one,) = named.parse([text])
+    return named.make(one, base)
+
+
+def _contents(tree: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(tree)): path.read_bytes()
+        for path in tree.rglob("*")
+        if path.is_file() and ".git" not in path.parts
+    }
+
+
+def _mailbox(tree: Path, file: Path, *topics: str) -> Path:
+    """Write topics of the series as a mailbox, as a maintainer would get them."""
+    source, output = sources.from_tree(tree), file.with_suffix(".mails")
+    mails = branches.mails(source, output, messages.filled(()), steps.topics(topics))
+    file.write_text("\n".join(mail.read_text() for mail in mails))
+    return file
+
+
+def test_a_mailbox_of_topics_makes_the_tree_that_the_topics_make(
+    tree: Path, tmp_path: Path
+) -> None:
+    base = trees.unpatched("base", sources.from_tree(tree))
+    before = _contents(base.path)
+    ours = _make("ours=series:device,online", base)
+    mailbox = _mailbox(tree, tmp_path / "v5.mbox", "device", "online")
+    assert _contents(ours.path) == _contents(_make(f"v5={mailbox}", base).path) != before
+    folder = tmp_path / "patches"
+    folder.mkdir()
+    mails = [sorted(mailbox.with_suffix(".mails").glob(f"{one}/*")) for one in ("device", "online")]
+    for number, mail in enumerate(itertools.chain(*mails)):
+        (folder / f"{number:02}.patch").write_text(mail.read_text())
+    assert _contents(_make(f"files={folder}", base).path) == _contents(ours.path)
+    assert _contents(base.path) == before
+
+
+def test_a_commit_is_copied_and_the_repository_stays_as_it_is(tree: Path) -> None:
+    base = trees.unpatched("base", sources.from_tree(tree))
+    first = _contents(tree)
+    (tree / "mm/mm_init.c").write_text("changed\n")
+    _git(tree, "commit", "-q", "-a", "-m", "a change")
+    (tree / "mm/mm_init.c").write_text("changed again, not committed\n")
+    (tree / "mm/new.c").write_text("staged\n")
+    _git(tree, "add", "mm/new.c")
+    before = (_contents(tree), _git(tree, "status", "--porcelain"), _git(tree, "for-each-ref"))
+    old, new = _make(f"old={tree}@HEAD^{{/the tree}}", base), _make(f"new={tree}@main", base)
+    assert _contents(old.path) == first
+    assert (new.path / "mm/mm_init.c").read_text() == "changed\n"
+    assert not (new.path / "mm/new.c").exists()
+    assert (new.name, new.line, new.version) == ("new", "7.3", "7.3.0")
+    after = (_contents(tree), _git(tree, "status", "--porcelain"), _git(tree, "for-each-ref"))
+    assert after == before
+
+
+@pytest.mark.parametrize(
+    ("texts", "said"),
+    [
+        (["a"], "--tree a: not NAME=WHERE; WHERE is DIR, DIR@REV"),
+        (["a="], "--tree a=: not NAME=WHERE"),
+        (["a b=linux"], "'a b' is not a name; use up to 20 letters"),
+        (["=linux"], "'' is not a name"),
+        (["base=linux"], "the name base is taken; choose another name"),
+        (["a=linux", "a=linux"], "there are two trees named a; rename one"),
+        (["a=nowhere"], "--tree a: there is no nowhere; give DIR, DIR@REV"),
+        (["a=linux@v9"], "--tree a: linux has no commit v9; name a commit, branch or tag"),
+        (["a=empty"], "empty is not a Linux source tree: it has no Makefile"),
+        (["a=empty@HEAD"], "--tree a: empty has no commit HEAD"),
+        (["a=nothing.mbox"], "nothing.mbox has no patch; give a mailbox"),
+        (["a=series:devices"], "there is no topic 'devices'; choose from: fixes, "),
+        (["a=other.git@HEAD"], "--tree a: HEAD of other.git is not a Linux tree"),
+    ],
+)
+def test_a_tree_that_cannot_be_is_refused(
+    tree: Path, monkeypatch: pytest.MonkeyPatch, texts: list[str], said: str
+) -> None:
+    monkeypatch.chdir(tree.parent)
+    Path("empty").mkdir()
+    Path("nothing.mbox").write_text("From a Mon Sep 17 00:00:00 2001\nSubject: [PATCH 0/1] hello\n")
+    Path("other.git").mkdir()
+    for argv in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "empty"]):
+        _git(Path("other.git"), *argv)
+    with pytest.raises(Failure) as refusal:
+        named.parse(texts)
+    assert said in str(refusal.value)
+
+
+def test_a_patch_that_does_not_apply_is_named_with_its_file(tree: Path, tmp_path: Path) -> None:
+    mailbox = _mailbox(tree, tmp_path / "v5.mbox", "device")
+    line = next(one for one in fake_tree.needed() if one.topic == "device")
+    fake_tree.spoil(tree, line)
+    base = trees.unpatched("base", sources.from_tree(tree))
+    with pytest.raises(Failure, match=rf"^patch 1 of {mailbox} \(\[PATCH 1/") as refusal:
+        _make(f"v5={mailbox}", base)
+    assert f"does not apply to Linux 7.3.0: {line.path} differs; give the kernel" in str(
+        refusal.value
+    )
+    assert not list((cache.root() / "trees").glob("*.staging"))
+
+
+# A result.
+
+
+def _result(**changes: object) -> Result:
+    variants = {"base": 57.5, "base2": 58.0, "a streaming": 35.0, "a slow": 57.0, "rival": 48.0}
+    return fake_result.result(
+        variants=variants, workloads=("fsdax",), memory=True, trees=("a", "rival"), **changes
+    )
+
+
+def test_the_first_screen_has_a_line_for_each_tree() -> None:
+    shown = screen(_result())
+    assert shown[1].split()[:5] == ["plain", "returns", "base", "time", "tree"]
+    assert [(line.split()[0], line.split()[3]) for line in shown[2:4]] == [
+        ("fsdax", "a"),
+        ("fsdax", "rival"),
+    ]
+    assert "Memmap identical to base: a." in shown
+    assert "Memmap of rival differs: fsdax: page 3, word 2 is 0x1, not 0x0." in shown
+    assert max(map(len, shown)) <= 80
+    assert "a slow" in everything(_result())
+
+
+def test_gains_are_over_the_tree_that_was_asked_for() -> None:
+    judged = Judged(_result(against="rival", threads=(1, 2)))
+    for case, lines in judged.lines.items():
+        assert [judged.called(line) for line in judged.shown(case)] in (["base", "a"], ["a"])
+        gain = lines["a streaming"].gain
+        assert gain and gain.paired.value == pytest.approx(48 / 35, rel=0.02)
+    assert judged.worst_floor == pytest.approx(58 / 57.5, rel=0.01)
+    assert screen(judged.result)[1].split()[2:5] == ["rival", "time", "tree"]
+
+
+# Real trees.
+
+
+@pytest.fixture(scope="module")
+def user_cache() -> Path:
+    """The user's own cache, which has the kernel's source."""
+    return cache.root()
+
+
+@pytest.fixture
+def in_user_cache(user_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(user_cache.parent))
+
+
+def test_every_mode_of_the_series_leaves_the_memmaps_of_base(in_user_cache: None) -> None:
+    pair = trees.pair(sources.get(fake_tree.LINE))
+    program = link.link(pair, objects.DEBIAN)
+    chosen = choose(program, pair, all_modes=False)
+    assert chosen.modal == (
+        Variant("base"),
+        Variant("base2"),
+        *(Variant("patched", mode) for mode in MODES),
+    )
+    assert identity.differences(program, chosen.modal[2:]) == {"patched": ""}
+    lacking = program.__class__(
+        program.path, program.traps, program.sites, {("patched", "folio"): "it has no f"}
+    )
+    workloads = [known()[name] for name in ("fsdax", "folio")]
+    assert able(chosen, lacking, pair, workloads, "base") == {workloads[0]: chosen}
+
+
+_FLIP = "\tif (pfn == (1UL << 20) + 64 + 3 + 100)\n\t\tpage->private ^= 1;\n"
+
+
+def test_a_tree_with_one_wrong_bit_is_named_and_timed(in_user_cache: None, tmp_path: Path) -> None:
+    source = sources.get(fake_tree.LINE)
+    path = "mm/mm_init.c"
+    lines = (source.tree / path).read_text().splitlines(keepends=True)
+    begin = next(n for n, line in enumerate(lines) if "__init_zone_device_page(struct page" in line)
+    end = lines.index("}\n", begin)
+    wrong = [*lines[:end], *_FLIP.splitlines(keepends=True), *lines[end:]]
+    patch = tmp_path / "wrong.patch"
+    patch.write_text("".join(difflib.unified_diff(lines, wrong, f"a/{path}", f"b/{path}")))
+    program = "import sys; from pagemint.cli import main; sys.exit(main())"
+    argv = ["bench", "--tree", f"wrong={patch}", "--size", "256MiB", "--workload", "fsdax,boot"]
+    argv += ["--runs", "1", "--json", str(tmp_path / "result.json")]
+    ended = subprocess.run(
+        [sys.executable, "-c", program, *argv], capture_output=True, text=True, env=os.environ
+    )
+    assert ended.returncode == 0, ended.stderr
+    said = "fsdax: page 100, word 5 is 0x1, not 0x0"
+    assert f"pagemint: the memmap of wrong differs from base's: {said}\n" in ended.stderr
+    assert f"Memmap of wrong differs: {said}." in ended.stdout.splitlines()
+    found = json.loads((tmp_path / "result.json").read_text())
+    assert [tree["name"] for tree in found["trees"]] == ["wrong"]
+    assert [(row["case"]["workload"], row["tree"]) for row in found["rows"][:6]] == [
+        (workload, tree) for workload in ("fsdax", "boot") for tree in ("base", "base2", "wrong")
+    ]
+    assert (tmp_path / "result-report/index.html").read_text().count("wrong.patch") == 1
