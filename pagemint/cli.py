@@ -75,7 +75,15 @@ def _run(argv: list[str]) -> int:
     if name not in COMMANDS:
         parser(()).parse_args(argv)
         raise AssertionError("argparse accepted an unknown command")
-    status: int = _module(name).main(parser([name]).parse_args(argv))
+    args = parser([name]).parse_args(argv)
+    try:
+        status: int = _module(name).main(args)
+    except BrokenPipeError:
+        raise
+    except Exception as error:
+        status = _report(error)
+        # A command whose exit status is an answer sets another one for failures.
+        return getattr(args, "failure_status", None) or status
     return status
 
 

@@ -15,7 +15,7 @@ from pagemint.kernels.sources import Source
 from pagemint.kernels.steps import Topic
 
 PATCHED = "patched"
-"""The name of the tree with all topics of the series, which takes part in all its modes."""
+"""The name of the tree with all topics of the series."""
 
 ROOM = 2_000_000_000
 """Bytes that a kernel tree may take."""

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The hosts of a bench, one after the other, with the memory of their workloads."""
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 
 from pagemint.base.progress import note, step
@@ -18,9 +19,9 @@ class Hosts:
         huge_bytes: the most memory of a host that was in huge pages.
     """
 
-    def __init__(self, program: Program) -> None:
-        """Start hosts of `program`; the `with` statement ends the last one."""
-        self._program = program
+    def __init__(self, programs: Sequence[Program]) -> None:
+        """Start hosts of `programs` in turn; the `with` statement ends the last one."""
+        self._programs = itertools.cycle(programs)
         self._stack = ExitStack()
         self._held: tuple[object, ...] | None = None
         self._host: Host | None = None
@@ -46,7 +47,7 @@ class Hosts:
     def _start(self, workload: Workload, asked: Asked) -> None:
         # The memory may not suffice for two hosts at once.
         self._stack.close()
-        self._host = self._stack.enter_context(Host(self._program))
+        self._host = self._stack.enter_context(Host(next(self._programs)))
         size = workload.memory(asked)
         with step(f"touching {format_size(size)} of memory"):
             huge = workload.setup(self._host, asked)

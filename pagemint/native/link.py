@@ -7,7 +7,7 @@ text of glue and workloads names the objects that they need; see native/native.h
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,6 +35,8 @@ _TABLES = {
     "native_command_table": "native_commands",
     "native_boot_table": "native_boots",
 }
+_CODE_SECTIONS = (".text", ".ref.text")
+_LINE = 64  # bytes of a cache line
 _DROPPED = (".discard*", ".export_symbol", ".modinfo", ".note.gnu.property")
 
 
@@ -89,11 +91,22 @@ def wanted_objects() -> list[str]:
 
 
 def link(trees: Sequence[Tree], config: Config, given: Path | None = None) -> Program:
-    """Return the host of some trees, built if it is not in the cache.
+    """Return the host of some trees, built if it is not in the cache; see `link_placed`."""
+    return link_placed(trees, config, 1, given)[0]
+
+
+def link_placed(
+    trees: Sequence[Tree], config: Config, placements: int, given: Path | None = None
+) -> list[Program]:
+    """Return hosts of some trees that differ only in the addresses of the kernel code.
+
+    The placement of a small function alone can change its time by 10%. All trees of a host have
+    the code that they share at the same offset from a cache line.
 
     Args:
         trees: the base tree, and those that are compared with it.
         config: the configuration that all are built with.
+        placements: number of hosts.
         given: a file to take instead of Debian's configuration.
 
     Raises:
@@ -119,20 +132,18 @@ def link(trees: Sequence[Tree], config: Config, given: Path | None = None) -> Pr
         Path(__file__),
         linker,
         machine.compiler(),
+        str(placements),
     )
 
     def make(work: Path) -> None:
         with step(f"linking the host ({config.name})"):
-            _link(named, work)
+            _link(named, work, placements)
 
     done = cache.entry("native", key, make)
     lacks = (line.split("\t") for line in (done / "lacks").read_text().splitlines())
-    return Program(
-        done / "host",
-        done / "traps",
-        done / "sites",
-        {(tree, file): why for tree, file, why in lacks},
-    )
+    lacking = {(tree, file): why for tree, file, why in lacks}
+    places = (done / str(number) for number in range(placements))
+    return [Program(at / "host", at / "traps", at / "sites", lacking) for at in places]
 
 
 def compile_plain(work: Path) -> list[Path]:
@@ -172,14 +183,28 @@ def _constant(name: str) -> int:
     return int(match[1], 0)
 
 
-def _link(trees: Sequence[_Named], work: Path) -> None:
+def _link(trees: Sequence[_Named], work: Path, placements: int) -> None:
     plain = compile_plain(work)
     stand_ins = {symbol for one in plain for symbol in _symbols(one, defined=True)}
     glue = [_compile(tree, work) for tree in trees]
     lacks = _lacks(glue, {one.removeprefix("k_") for one in stand_ins})
     (work / "lacks").write_text("".join("\t".join(one) + "\n" for one in lacks))
-    kernel = [_kernel_half(one) for one in glue]
+    for number in range(placements):
+        at = work / str(number)
+        at.mkdir()
+        gap = _gap(number, at)
+        _link_at([_kernel_half(one, gap, at) for one in glue], plain, stand_ins, at)
+        names = {tree.prefix: tree.name for tree in trees}
+        sites = _return_sites(run(["readelf", "-rW", at / "host"], what="reading relocations"))
+        if not sites:
+            raise Failure("the host has no return sites", "use the compiler that built the kernel")
+        (at / "sites").write_text("".join(f"{names[one]} {site:x}\n" for one, site in sites))
 
+
+def _link_at(
+    kernel: Sequence[Path], plain: Sequence[Path], stand_ins: Collection[str], work: Path
+) -> None:
+    """Link the halves of a host into a directory, and list its traps there."""
     first, size = _constant("NATIVE_TRAPS"), _constant("NATIVE_TRAP_SIZE")
     traps: list[str] = []
     script: list[str] = []
@@ -195,11 +220,19 @@ def _link(trees: Sequence[_Named], work: Path) -> None:
     argv = ["gcc", "-no-pie", "-Wl,--emit-relocs", "-Wl,-z,noexecstack", "-o"]
     parts = [work / "host", *kernel, *plain, work / "symbols.ld"]
     run([*argv, *parts], what="linking the host")
-    sites = _return_sites(run(["readelf", "-rW", work / "host"], what="reading relocations"))
-    if not sites:
-        raise Failure("the host has no return sites", "use the compiler that built the kernel")
-    names = {tree.prefix: tree.name for tree in trees}
-    (work / "sites").write_text("".join(f"{names[one]} {site:x}\n" for one, site in sites))
+
+
+def _gap(number: int, work: Path) -> Path:
+    """Return an object that moves the code behind it, by a distance that depends on `number`."""
+    source, made = work / "gap.s", work / "gap.o"
+    # It ends at another quarter of a cache line for each number: functions are aligned to 16.
+    bytes_ = _LINE + number * (_LINE + 16)
+    code = "".join(
+        f'.section {name},"ax"\n.balign {_LINE}\n.skip {bytes_}\n' for name in _CODE_SECTIONS
+    )
+    source.write_text(code + '.section .note.GNU-stack,"",@progbits\n')
+    run(["as", "-o", made, source], what="assembling a gap")
+    return made
 
 
 def _compile(named: _Named, work: Path) -> _Glue:
@@ -268,11 +301,16 @@ def _defined(glue: _Glue) -> set[str]:
     return {symbol for one in (*glue.parts, *kernel) for symbol in _symbols(one, defined=True)}
 
 
-def _kernel_half(glue: _Glue) -> Path:
+def _kernel_half(glue: _Glue, gap: Path, work: Path) -> Path:
     """Return one object with all kernel code of a tree, its symbols and tables renamed."""
-    named, scratch = glue.named, glue.scratch
+    named = glue.named
+    scratch = work / named.prefix
+    scratch.mkdir()
     kernel = [one for one in wanted_objects() if (named.built / one).exists()]
-    parts = [*glue.parts, *(_prepared(named.built, one, scratch) for one in kernel)]
+    parts = list(glue.parts)
+    for one in kernel:
+        # Align shared code identically in all trees: cache-line placement changes timings.
+        parts += [gap, _prepared(named.built, one, scratch)]
     whole, renamed, done = (scratch / f"{name}.o" for name in ("whole", "renamed", "done"))
     run(["ld", "-r", "-o", whole, *parts], what=f"joining the {named.name} objects")
     argv: list[str | Path] = ["objcopy", "--strip-debug", f"--prefix-symbols={named.prefix}_"]
@@ -296,8 +334,7 @@ def _kernel_half(glue: _Glue) -> Path:
 def _prepared(built: Path, one: str, scratch: Path) -> Path:
     """Return a copy of a kernel object for the link."""
     copy = scratch / one.replace("/", "-")
-    # Align shared code identically in all trees: cache-line placement changes timings.
-    argv: list[str | Path] = ["objcopy", "--set-section-alignment", ".text=64"]
+    argv: list[str | Path] = ["objcopy"]
     argv += [f"--globalize-symbol={symbol}" for symbol in _declared("STATICS")]
     for left_out in _declared("LEFT_OUT"):
         file, symbol = left_out.split(":")

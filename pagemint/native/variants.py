@@ -42,10 +42,11 @@ def choose(program: Program, trees: Sequence[Tree], *, all_modes: bool) -> Varia
         for tree in trees[1:]:
             known = host.ask("modes", tree=tree.name)
             modes = [mode for mode in MODES if mode in known]
-            if tree.name != PATCHED:
-                default = [mode for mode in _DEFAULTS if mode in modes][:1]
-                rest = [mode for mode in modes if mode not in default]
-                modes = [*default, *(rest if all_modes else [])]
+            # The whole series has the topic published, too, but is not about it.
+            preferred = _DEFAULTS[1:] if tree.name == PATCHED else _DEFAULTS
+            default = [mode for mode in preferred if mode in modes][:1]
+            rest = [mode for mode in modes if mode not in default]
+            modes = [*default, *(rest if all_modes else [])]
             modal += [Variant(tree.name, mode) for mode in modes or [""]]
     return Variants(tuple(modal), tuple(Variant(tree.name) for tree in trees))
 

@@ -46,6 +46,11 @@ def _case(name: str, asked: Asked, block: int, shown: int) -> Case:
     )
 
 
+def _hotplug_memory(asked: Asked) -> int:
+    """Return the bytes of the memmap, or 0 if the memory is smaller than a block."""
+    return memmap_bytes(asked) if asked.device_bytes >= _BLOCKS[0] else 0
+
+
 def _hotplug_tasks(asked: Asked) -> Iterable[Task]:
     # No block is larger than the memory.
     largest = 1 << asked.device_bytes.bit_length() - 1
@@ -120,7 +125,7 @@ def _loops(host: Host, asked: Asked) -> Iterable[Loop]:
 
 
 WORKLOADS = (
-    Workload("hotplug", memmap_bytes, map_memmap, _hotplug_tasks, _loops),
+    Workload("hotplug", _hotplug_memory, map_memmap, _hotplug_tasks, _loops),
     Workload("boot", memmap_bytes, map_memmap, _boot_tasks, _loops),
     Workload(
         "online", _online_memory, _online_setup, _online_tasks, lambda host, asked: (), sized=False

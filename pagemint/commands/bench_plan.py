@@ -1,0 +1,276 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Checks the arguments of `pagemint bench`, and builds the code that it times."""
+
+import argparse
+import os
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from pagemint.base import cache, machine, returns
+from pagemint.base.errors import Failure
+from pagemint.base.memmap import MOST_THREADS, PAGE, STRUCT_PAGE
+from pagemint.base.progress import note
+from pagemint.base.sizes import format_size, parse_size
+from pagemint.kernels import named, objects, sources, steps, trees
+from pagemint.kernels.named import Named
+from pagemint.native import identity, link, variants
+from pagemint.native.link import BASE, Program
+from pagemint.native.rounds import Patience
+from pagemint.native.variants import Variants
+from pagemint.native.workload import Asked, Workload
+from pagemint.native.workloads import known
+from pagemint.results import expect, writer
+from pagemint.results.expect import Expectation
+from pagemint.results.rows import Kernel, Limit, Machine, Result, Row, Tree
+
+ABORTED = 128
+"""The exit status that ends a `git bisect run`: no commit is to blame."""
+
+UNDECIDED = 125
+"""The exit status with which `git bisect run` skips a commit."""
+
+PRECISE = 60.0
+"""Seconds of rounds with --precise."""
+
+_SMALLEST = 2 << 20  # bytes: one compound
+_LARGEST = 16 * 10**12  # bytes: native/glue/tree.c has no more sections
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A bench whose arguments are checked and whose code is built.
+
+    Attributes:
+        found: the source of base.
+        compared: base, and the trees that are compared with it.
+        described: the trees that the user named.
+        programs: the hosts, one for each placement of the code.
+        able: the workloads, and the variants that can run each.
+        against: the tree that the others are compared with.
+        sizes: the sizes of the device, in bytes.
+        threads: the numbers of threads.
+        own: the returns of this machine's kernel.
+        patience: the rounds.
+    """
+
+    found: sources.Source
+    compared: Sequence[trees.Tree]
+    described: list[Tree]
+    programs: Sequence[Program]
+    able: Mapping[Workload, Variants]
+    against: str
+    sizes: Sequence[int]
+    threads: tuple[int, ...]
+    own: str
+    patience: Patience
+
+    def asked(self, workload: Workload, setting: Asked) -> Asked:
+        """Return a setting with the variants of a workload."""
+        of = self.able[workload]
+        return replace(setting, modal=of.modal, plain=of.plain, against=self.against)
+
+    def result(self, rows: list[Row], limits: list[Limit], huge_bytes: int) -> Result:
+        """Return the result of a bench."""
+        base = self.compared[0]
+        series = "" if self.described else steps.digest(self.found.line, code=True)
+        return Result(
+            Machine(**machine.about(), huge_bytes=huge_bytes),
+            Kernel(self.found.version, base.key, _config(base), series, self.own),
+            rows,
+            limits,
+            trees=self.described,
+            against=self.against,
+        )
+
+
+def plan(args: argparse.Namespace, expected: Expectation | None) -> Plan:
+    """Check the arguments, and build the code.
+
+    With --expect it sets the status of further failures to UNDECIDED when it begins to build.
+
+    Raises:
+        Failure: an argument is wrong, or a tree does not build.
+    """
+    workloads = _chosen(expected.workload if expected else args.workload)
+    sizes = list(dict.fromkeys(_checked_size(text) for text in args.size.split(",")))
+    threads = (1,) if expected else _threads(args.threads)
+    patience = _patience(args.runs, args.precise)
+    asked_trees = named.parse(args.tree or ())
+    against = expected.over if expected else args.against
+    for name in (against, expected.tree) if expected else (against,):
+        _check_name(name, asked_trees)
+    _check_machine(workloads, [Asked(size, threads) for size in sizes])
+    writer.check_writable(args.json)
+    found = steps.source_for(args.kernel, args.ksrc)
+    workloads = _present(workloads, found.line, named=bool(expected or args.workload))
+
+    if expected:
+        args.failure_status = UNDECIDED
+    compared = _trees(found, asked_trees)
+    count = expect.PLACEMENTS if expected else 1
+    programs = link.link_placed(compared, objects.DEBIAN, count)
+    all_modes = args.modes or not (asked_trees or expected)
+    chosen = variants.choose(programs[0], compared, all_modes=all_modes)
+    return Plan(
+        found,
+        compared,
+        _described(programs[0], chosen, compared, asked_trees),
+        programs,
+        variants.able(chosen, programs[0], compared, workloads, against),
+        against,
+        sizes,
+        threads,
+        returns.of_this_machine(),
+        patience,
+    )
+
+
+def settings(of: Plan) -> list[tuple[Workload, Asked]]:
+    """Return workloads with settings, in an order that needs few starts of a host.
+
+    Raises:
+        Failure: no workload can run with these sizes.
+    """
+    found = []
+    for size in of.sizes:
+        # Time the returns of this machine's kernel, and those of a CPU that needs no mitigation.
+        for condition in dict.fromkeys((of.own, returns.PLAIN)):
+            asked = Asked(size, of.threads, condition)
+            # memory() is 0 if the device is smaller than a compound or block of the workload.
+            found += [(one, asked) for one in of.able if one.sized and one.memory(asked)]
+    asked = Asked(0, of.threads, of.own)
+    found += [(one, asked) for one in of.able if not one.sized]
+    if not found:
+        raise Failure("there is nothing to time", "give a larger --size, or another --workload")
+    return [(one, of.asked(one, asked)) for one, asked in found]
+
+
+def _check_name(name: str, asked: Sequence[Named]) -> None:
+    names = [BASE, *([one.name for one in asked] or [trees.PATCHED])]
+    if name not in names:
+        raise Failure(f"there is no tree {name}", f"choose from {', '.join(names)}")
+
+
+def _trees(found: sources.Source, asked: Sequence[Named]) -> list[trees.Tree]:
+    """Return base, and the trees to compare with it: those that were named, or the series."""
+    if not asked:
+        return list(trees.pair(found))
+    base = trees.unpatched(BASE, found)
+    return [base, *(named.make(one, base) for one in asked)]
+
+
+def _described(
+    program: Program, chosen: Variants, compared: Sequence[trees.Tree], asked: Sequence[Named]
+) -> list[Tree]:
+    """Describe the trees that were named, and compare the memmaps that they leave with base's."""
+    base, *others = compared
+    if not asked:
+        return []
+    alike = [one.name for one in others if _release(one) == _release(base)]
+    differences = identity.differences(program, [one for one in chosen.modal if one.tree in alike])
+    described = []
+    for one, tree in zip(asked, others, strict=True):
+        difference = differences.get(one.name)
+        described.append(
+            Tree(
+                one.name,
+                one.where,
+                tree.version,
+                tree.key,
+                _config(tree),
+                None if difference is None else not difference,
+                difference or "",
+            )
+        )
+        if difference:
+            note(f"pagemint: the memmap of {one.name} differs from base's: {difference}")
+    return described
+
+
+def _release(tree: trees.Tree) -> list[str]:
+    return tree.version.split(".")[:2]
+
+
+def _config(tree: trees.Tree) -> str:
+    return f"{objects.DEBIAN.name} ({cache.digest(sources.config_for(tree.line))})"
+
+
+def _chosen(text: str | None) -> list[Workload]:
+    all_ = known()
+    if text is None:
+        return list(all_.values())
+    names = text.split(",")
+    unknown = [name for name in names if name not in all_]
+    if unknown:
+        raise Failure(f"there is no workload {unknown[0]!r}", f"choose from {', '.join(all_)}")
+    return [all_[name] for name in dict.fromkeys(names)]
+
+
+def _present(workloads: Sequence[Workload], line: str, *, named: bool) -> list[Workload]:
+    """Return the workloads whose code a kernel line has.
+
+    Raises:
+        Failure: a workload that was named is not among them.
+    """
+    major, minor = (int(number) for number in line.split(".")[:2])
+    absent = [one for one in workloads if one.since > (major, minor)]
+    names = ", ".join(one.name for one in absent)
+    if absent and named:
+        first = ".".join(map(str, max(one.since for one in absent)))
+        raise Failure(f"Linux {line} does not have the code of {names}", f"give --kernel {first}")
+    if absent:
+        note(f"pagemint: left out, as Linux {line} does not have their code: {names}")
+    return [one for one in workloads if one not in absent]
+
+
+def _patience(runs: int | None, precise: bool) -> Patience:
+    if runs is None:
+        return Patience(seconds=PRECISE) if precise else Patience()
+    if runs < 1:
+        raise Failure(f"--runs {runs} is too few", "give 1 or more")
+    return Patience(least=runs, seconds=0)
+
+
+def _threads(text: str | None) -> tuple[int, ...]:
+    if text is None:
+        return tuple(sorted({1, min(MOST_THREADS, len(os.sched_getaffinity(0)))}))
+    return tuple(dict.fromkeys(_checked_threads(one) for one in text.split(",")))
+
+
+def _checked_threads(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= MOST_THREADS:
+        raise Failure(f"--threads {text}: not a valid thread count", f"give 1 to {MOST_THREADS}")
+    return int(text)
+
+
+def _checked_size(text: str) -> int:
+    size = parse_size(text)
+    if size < _SMALLEST:
+        raise Failure(f"a device of {text} is too small", "give at least 2MiB")
+    if size > _LARGEST:
+        raise Failure(f"a device of {text} is too large", "give at most 16TB")
+    return size
+
+
+def _check_machine(workloads: Sequence[Workload], asked: Sequence[Asked]) -> None:
+    if platform.machine() != "x86_64":
+        raise Failure(f"this machine is {platform.machine()}", "run this on x86-64")
+    free = int(machine.memory()["MemAvailable"] * 0.95)
+    for one in asked:
+        for workload in workloads:
+            needed = workload.memory(one)
+            if needed > free and workload.sized:
+                most = free * PAGE // STRUCT_PAGE // 10**9
+                raise Failure(
+                    f"the memmap of {format_size(one.device_bytes)} takes {format_size(needed)}, "
+                    f"and {format_size(free)} of memory are free",
+                    f"give --size {most}GB or less",
+                )
+            if needed > free:
+                others = ",".join(each.name for each in known().values() if each.sized)
+                raise Failure(
+                    f"{workload.name} takes {format_size(needed)} of memory, "
+                    f"and {format_size(free)} are free",
+                    f"leave it out: --workload {others}",
+                )

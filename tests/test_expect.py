@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""An expected ratio: its text, its interval, and the exit status of a bench that judges it."""
+
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import fake_tree
+import pytest
+
+from pagemint.base import cache
+from pagemint.base.errors import Failure
+from pagemint.results import expect
+from pagemint.results.expect import PLACEMENTS, Expectation
+from pagemint.results.rows import Case, Row
+
+
+def test_an_expectation_is_read() -> None:
+    assert expect.parse("fsdax: v5/base >= 1.5") == Expectation(
+        "fsdax", (), "v5", "base", False, 1.5
+    )
+    assert expect.parse(" hotplug, 2 GiB blocks :new-1/old.2<1 ") == Expectation(
+        "hotplug", ("2 GiB blocks",), "new-1", "old.2", True, 1.0
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "fsdax", "fsdax: v5 >= 1", "fsdax v5/base > 1", "a: b/c = 1", "a: b/c > -1", "a: b/c > 0"],
+)
+def test_another_text_is_refused(text: str) -> None:
+    with pytest.raises(Failure, match="cannot be read; write, for example, 'fsdax: v5/base"):
+        expect.parse(text)
+
+
+def test_a_case_is_found_by_words_of_its_title() -> None:
+    small, large = (Case("hotplug", 1, 1, block_bytes=128 << at) for at in (20, 24))
+    one = expect.parse("hotplug, 2 GiB blocks: a/base > 1")
+    assert one.case([small, large]) == large
+    for text, many in (("hotplug: a/base > 1", "several"), ("hotplug, 4 GiB: a/base > 1", "no")):
+        with pytest.raises(Failure, match=f"--expect names {many} cases of hotplug; add words of"):
+            expect.parse(text).case([small, large])
+
+
+def _rows(ratio: float, *, placement: float, noise: float, seed: int) -> tuple[Row, Row]:
+    """Return rows whose ratio differs from placement to placement, and from run to run."""
+    chance = random.Random(seed)
+    case = Case("fsdax", 1, 1)
+    base, mine = [], []
+    for _ in range(PLACEMENTS):
+        own = ratio * chance.gauss(1, placement)
+        for _ in range(6):
+            busy = chance.gauss(1, noise)
+            base.append(busy * 10)
+            mine.append(busy * 10 / own * chance.gauss(1, noise))
+    return Row(case, "base", "", base), Row(case, "new", "", mine)
+
+
+def test_the_interval_has_the_true_ratio_19_times_of_20() -> None:
+    found = [
+        expect.ratio(*_rows(0.8, placement=0.04, noise=0.05, seed=seed)) for seed in range(400)
+    ]
+    inside = sum(one.low <= 0.8 <= one.high for one in found) / len(found)
+    assert 0.92 < inside < 0.98
+
+
+@pytest.mark.parametrize(
+    ("ratio", "sign", "bound", "verdict"),
+    [
+        (2.0, ">=", 1.5, True),
+        (2.0, ">=", 2.5, False),
+        (2.0, ">=", 2.0, None),
+        (2.0, "<=", 2.5, True),
+        (2.0, "<", 1.5, False),
+        (2.0, "<", 2.0, None),
+    ],
+)
+def test_a_verdict_needs_the_whole_interval(
+    ratio: float, sign: str, bound: float, verdict: bool | None
+) -> None:
+    one = expect.parse(f"fsdax: new/base {sign} {bound}")
+    found = expect.ratio(*_rows(ratio, placement=0.02, noise=0.02, seed=1))
+    assert one.holds(found) is verdict
+    word = {True: "yes", False: "no", None: "undecided"}[verdict]
+    assert expect.sentence(one, Case("fsdax", 1, 1), found).endswith(f" {bound:g}: {word}")
+
+
+# The command.
+
+
+@pytest.fixture(scope="module")
+def user_cache() -> Path:
+    """The user's own cache, which has the kernel's source."""
+    return cache.root()
+
+
+def _bench(home: Path, *argv: str) -> subprocess.CompletedProcess[str]:
+    program = "import sys; from pagemint.cli import main; sys.exit(main())"
+    return subprocess.run(
+        [sys.executable, "-c", program, "bench", "--size", "4GB", *argv],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"XDG_CACHE_HOME": str(home.parent)},
+    )
+
+
+def test_the_exit_status_is_the_verdict(user_cache: Path) -> None:
+    for bound, status, word in (("0.01", 0, "yes"), ("1000", 1, "no")):
+        ended = _bench(user_cache, "--expect", f"fsdax: patched/base >= {bound}")
+        assert ended.returncode == status, ended.stderr
+        assert ended.stdout.startswith("fsdax: patched/base is ")
+        assert ended.stdout.endswith(f"at least {bound}: {word}\n")
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["--expect", "fsdax"], "--expect 'fsdax' cannot be read"),
+        (["--expect", "none: patched/base > 1"], "there is no workload 'none'"),
+        (["--expect", "fsdax: v5/base > 1"], "there is no tree v5; choose from base, patched"),
+        (["--expect", "hotplug: patched/base > 1"], "--expect names several cases of hotplug"),
+        (["--expect", "fsdax: a/base > 1", "--tree", "a=nowhere"], "there is no nowhere"),
+    ],
+)
+def test_a_wrong_argument_ends_a_bisection(user_cache: Path, argv: list[str], said: str) -> None:
+    ended = _bench(user_cache, *argv)
+    assert (ended.returncode, ended.stdout) == (128, "")
+    assert said in ended.stderr.splitlines()[-1]
+
+
+def test_a_tree_that_does_not_build_is_skipped_by_a_bisection(tmp_path: Path) -> None:
+    tree = tmp_path / "linux"
+    fake_tree.make(tree)
+    fake_tree.spoil(tree, fake_tree.needed()[0])
+    argv = ["--ksrc", str(tree), "--expect", "fsdax: patched/base > 1"]
+    ended = _bench(cache.root(), *argv)
+    assert (ended.returncode, ended.stdout) == (125, "")
+    assert "do not apply" in ended.stderr or "does not apply" in ended.stderr
