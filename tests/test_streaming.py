@@ -13,6 +13,7 @@ from kernel_lines import LINES
 from pagemint.base import files
 from pagemint.kernels import objects, sources, trees
 from pagemint.native import link
+from pagemint.native.kernel_half import KernelHalf
 from pagemint.native.process import Host
 
 CHECKS = 50_000  # the least number of checks of sizes, alignments and counts
@@ -55,7 +56,7 @@ def pair(request: pytest.FixtureRequest) -> tuple[trees.Tree, trees.Tree]:
 @pytest.fixture(scope="module")
 def engine(pair: tuple[trees.Tree, trees.Tree]) -> Path:
     """The object of the engine, as it is timed."""
-    return objects.build(pair[1], objects.DEBIAN, link.wanted_objects()) / "mm/memmap_template.o"
+    return objects.build(pair[1], objects.DEBIAN, KernelHalf().objects) / "mm/memmap_template.o"
 
 
 @pytest.fixture(scope="module")

@@ -33,7 +33,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--size", default="100GB", metavar="SIZE,...", help="size of the device (100GB)"
     )
     parser.add_argument(
-        "--workload", metavar="W,...", help=f"workloads to time (all of {', '.join(known())})"
+        "--workload",
+        metavar="W,...",
+        help=f"workloads to time (all of {', '.join(known())}), or C files with your own",
     )
     parser.add_argument(
         "--threads",

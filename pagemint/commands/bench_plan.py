@@ -6,6 +6,7 @@ import os
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from pagemint.base import cache, machine, returns
 from pagemint.base.errors import Failure
@@ -14,7 +15,8 @@ from pagemint.base.progress import note
 from pagemint.base.sizes import format_size, parse_size
 from pagemint.kernels import named, objects, sources, steps, trees
 from pagemint.kernels.named import Named
-from pagemint.native import identity, link, variants
+from pagemint.native import identity, link, own_workloads, variants
+from pagemint.native.kernel_half import KernelHalf, workload_names
 from pagemint.native.link import BASE, Program
 from pagemint.native.rounds import Patience
 from pagemint.native.variants import Variants
@@ -92,7 +94,8 @@ def plan(args: argparse.Namespace, expected: Expectation | None) -> Plan:
     Raises:
         Failure: an argument is wrong, or a tree does not build.
     """
-    workloads = _chosen(expected.workload if expected else args.workload)
+    workloads, own = _chosen(args.workload, expected.workload if expected else "")
+    half = KernelHalf(own)
     sizes = list(dict.fromkeys(_checked_size(text) for text in args.size.split(",")))
     threads = (1,) if expected else _threads(args.threads)
     patience = _patience(args.runs, args.precise)
@@ -109,7 +112,13 @@ def plan(args: argparse.Namespace, expected: Expectation | None) -> Plan:
         args.failure_status = UNDECIDED
     compared = _trees(found, asked_trees)
     count = expect.PLACEMENTS if expected else 1
-    programs = link.link_placed(compared, objects.DEBIAN, count)
+    programs = link.link_placed(compared, objects.DEBIAN, count, half=half)
+    for file in own:
+        names = [tree.name for tree in compared]
+        workloads += own_workloads.describe(programs[0], file, names)
+    if expected:
+        workloads = [one for one in workloads if one.name == expected.workload]
+    _check_machine(workloads, [Asked(size, threads) for size in sizes])
     all_modes = args.modes or not (asked_trees or expected)
     chosen = variants.choose(programs[0], compared, all_modes=all_modes)
     return Plan(
@@ -196,15 +205,31 @@ def _config(tree: trees.Tree) -> str:
     return f"{objects.DEBIAN.name} ({cache.digest(sources.config_for(tree.line))})"
 
 
-def _chosen(text: str | None) -> list[Workload]:
+def _chosen(text: str | None, expected: str) -> tuple[list[Workload], list[Path]]:
+    """Return the lab's workloads that --workload or --expect names, and the user's files.
+
+    Args:
+        text: the argument of --workload; None stands for all of the lab's.
+        expected: the workload of --expect; "" if there is none.
+
+    Raises:
+        Failure: there is no such workload, a file has none, or two have one name.
+    """
     all_ = known()
-    if text is None:
-        return list(all_.values())
-    names = text.split(",")
+    words = text.split(",") if text else []
+    own = [Path(word) for word in dict.fromkeys(words) if own_workloads.is_file(word)]
+    theirs = [name for file in own for name in workload_names(file)]
+    for name in theirs:
+        if name in all_ or theirs.count(name) > 1:
+            raise Failure(f"there are two workloads named {name!r}", "rename one")
+    names = [word for word in words if not own_workloads.is_file(word)] if text else list(all_)
+    if expected:
+        names = [] if expected in theirs else [expected]
     unknown = [name for name in names if name not in all_]
     if unknown:
-        raise Failure(f"there is no workload {unknown[0]!r}", f"choose from {', '.join(all_)}")
-    return [all_[name] for name in dict.fromkeys(names)]
+        choice = ", ".join([*all_, *theirs])
+        raise Failure(f"there is no workload {unknown[0]!r}", f"choose from {choice}")
+    return [all_[name] for name in dict.fromkeys(names)], own
 
 
 def _present(workloads: Sequence[Workload], line: str, *, named: bool) -> list[Workload]:

@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -119,13 +120,10 @@ def compile_glue(
     made = [one.with_suffix(".o") for one in copies if one.suffix == ".c"]
     names = " ".join(one.name for one in made)
     (scratch / "Kbuild").write_text(f"obj-m := {names}\nccflags-y := {flags}\n")
-    try:
-        make(tree, built, f"M={scratch}", *(one.name for one in made))
-        return made, {}
-    except Failure:
-        pass
     faults = {}
-    for one in made:
+    with suppress(Failure):
+        make(tree, built, f"M={scratch}", "-k", *(one.name for one in made))
+    for one in (one for one in made if not one.exists()):
         try:
             make(tree, built, f"M={scratch}", one.name)
         except Failure as failure:

@@ -18,6 +18,7 @@ from pagemint.base.run import run
 from pagemint.kernels import objects
 from pagemint.kernels.objects import Config
 from pagemint.kernels.trees import Tree
+from pagemint.native.kernel_half import KernelHalf, definition
 
 BASE, AGAIN = "base", "base2"
 """The first two trees of a host. base2 is base's code a second time: its difference is noise."""
@@ -85,18 +86,17 @@ class _Glue:
     faults: Mapping[str, str]
 
 
-def wanted_objects() -> list[str]:
-    """Return the kernel objects that glue and workloads need, such as mm/mm_init.o."""
-    return _declared("OBJECTS")
-
-
 def link(trees: Sequence[Tree], config: Config, given: Path | None = None) -> Program:
     """Return the host of some trees, built if it is not in the cache; see `link_placed`."""
     return link_placed(trees, config, 1, given)[0]
 
 
 def link_placed(
-    trees: Sequence[Tree], config: Config, placements: int, given: Path | None = None
+    trees: Sequence[Tree],
+    config: Config,
+    placements: int,
+    given: Path | None = None,
+    half: KernelHalf | None = None,
 ) -> list[Program]:
     """Return hosts of some trees that differ only in the addresses of the kernel code.
 
@@ -108,11 +108,13 @@ def link_placed(
         config: the configuration that all are built with.
         placements: number of hosts.
         given: a file to take instead of Debian's configuration.
+        half: the files of the kernel half, if the user has own ones.
 
     Raises:
         Failure: no tree has the source of a wanted object; or a build or the link fails.
     """
-    wanted = wanted_objects()
+    half = half or KernelHalf()
+    wanted = half.objects
     built = [objects.build(tree, config, wanted, given) for tree in trees]
     for one in wanted:
         ours = (files.KERNEL / one).with_suffix(".c").exists()  # perhaps in no tree
@@ -124,11 +126,13 @@ def link_placed(
     names = [BASE, AGAIN, *(tree.name for tree in trees[1:])]
     twice = zip(names, (trees[0], *trees), (built[0], *built), strict=True)
     named = [_Named(name, f"t{at}", tree, there) for at, (name, tree, there) in enumerate(twice)]
-    sources = sorted(one for one in files.NATIVE.rglob("*.[ch]"))
+    plain = sorted(one for one in files.NATIVE.glob("*.c"))
     linker = run(["ld", "--version"], what="asking ld for its version").splitlines()[0]
     key = cache.digest(
         *(f"{one.name} {one.built}" for one in named),
-        *sources,
+        *plain,
+        *half.sources,
+        *sorted(half.headers),
         Path(__file__),
         linker,
         machine.compiler(),
@@ -137,7 +141,7 @@ def link_placed(
 
     def make(work: Path) -> None:
         with step(f"linking the host ({config.name})"):
-            _link(named, work, placements)
+            _link(named, half, work, placements)
 
     done = cache.entry("native", key, make)
     lacks = (line.split("\t") for line in (done / "lacks").read_text().splitlines())
@@ -161,20 +165,6 @@ def compile_plain(work: Path) -> list[Path]:
     return plain
 
 
-def _kernel_sources() -> list[Path]:
-    """Return the C files that are compiled as kernel code of each tree."""
-    return [*sorted(files.NATIVE.glob("glue/*.c")), *sorted(files.NATIVE.glob("workloads/*.c"))]
-
-
-def _declared(what: str) -> list[str]:
-    """Return the strings in all NATIVE_<what>() of glue and workloads, each once."""
-    found: list[str] = []
-    for one in _kernel_sources():
-        for arguments in re.findall(rf"^NATIVE_{what}\(([^)]*)\);", one.read_text(), re.MULTILINE):
-            found += re.findall(r'"([^"]+)"', arguments)
-    return list(dict.fromkeys(found))
-
-
 def _constant(name: str) -> int:
     """Return a number that native.h defines."""
     text = (files.NATIVE / "native.h").read_text()
@@ -183,17 +173,17 @@ def _constant(name: str) -> int:
     return int(match[1], 0)
 
 
-def _link(trees: Sequence[_Named], work: Path, placements: int) -> None:
+def _link(trees: Sequence[_Named], half: KernelHalf, work: Path, placements: int) -> None:
     plain = compile_plain(work)
     stand_ins = {symbol for one in plain for symbol in _symbols(one, defined=True)}
-    glue = [_compile(tree, work) for tree in trees]
-    lacks = _lacks(glue, {one.removeprefix("k_") for one in stand_ins})
+    glue = [_compile(tree, half, work) for tree in trees]
+    lacks = _lacks(glue, half, {one.removeprefix("k_") for one in stand_ins})
     (work / "lacks").write_text("".join("\t".join(one) + "\n" for one in lacks))
     for number in range(placements):
         at = work / str(number)
         at.mkdir()
         gap = _gap(number, at)
-        _link_at([_kernel_half(one, gap, at) for one in glue], plain, stand_ins, at)
+        _link_at([_kernel_half(one, half, gap, at) for one in glue], plain, stand_ins, at)
         names = {tree.prefix: tree.name for tree in trees}
         sites = _return_sites(run(["readelf", "-rW", at / "host"], what="reading relocations"))
         if not sites:
@@ -235,7 +225,7 @@ def _gap(number: int, work: Path) -> Path:
     return made
 
 
-def _compile(named: _Named, work: Path) -> _Glue:
+def _compile(named: _Named, half: KernelHalf, work: Path) -> _Glue:
     """Compile glue and workloads as kernel code of a tree.
 
     Raises:
@@ -243,12 +233,11 @@ def _compile(named: _Named, work: Path) -> _Glue:
     """
     scratch = work / named.prefix
     scratch.mkdir()
-    headers = [*files.NATIVE.glob("*.h"), *files.NATIVE.glob("glue/*.h")]
-    workloads = {one.stem for one in files.NATIVE.glob("workloads/*.c")}
+    workloads = {one.stem for one in half.workloads}
     parts, faults = objects.compile_glue(
         named.tree,
         named.built,
-        [*_kernel_sources(), *headers],
+        [*half.sources, *half.headers],
         scratch,
         f"-DNATIVE_TREE='\"{named.name}\"'",
     )
@@ -258,22 +247,25 @@ def _compile(named: _Named, work: Path) -> _Glue:
     return _Glue(named, scratch, parts, faults)
 
 
-def _lacks(glue: Sequence[_Glue], stand_ins: set[str]) -> list[tuple[str, str, str]]:
+def _lacks(
+    glue: Sequence[_Glue], half: KernelHalf, stand_ins: set[str]
+) -> list[tuple[str, str, str]]:
     """Return trees that cannot run the workloads of a file that other trees can run.
 
     Args:
         glue: the glue of every tree.
+        half: the files of the kernel half.
         stand_ins: the symbols for which the plain half has a stand-in.
 
     Returns:
         the name of the tree, the file without suffix, and the reason.
 
     Raises:
-        Failure: a file compiles with no tree.
+        Failure: a file compiles with no tree; or one of the user's needs a symbol that no tree has.
     """
     found = []
-    there = {one.named.name: _defined(one) | stand_ins for one in glue}
-    for source in sorted(files.NATIVE.glob("workloads/*.c")):
+    there = {one.named.name: _defined(one, half) | stand_ins for one in glue}
+    for source in half.workloads:
         file = source.stem
         if all(file in one.faults for one in glue):
             raise Failure(f"{source.name} does not compile: {glue[0].faults[file]}", "fix it")
@@ -285,6 +277,8 @@ def _lacks(glue: Sequence[_Glue], stand_ins: set[str]) -> list[tuple[str, str, s
         }
         # The host itself reports a symbol that no tree has, when it is used.
         everywhere = set.intersection(*missing.values())
+        if everywhere and source in half.own:
+            raise _undefined(source, min(everywhere), glue[0].named.tree)
         for one in glue:
             name = one.named.name
             if file in one.faults:
@@ -294,23 +288,37 @@ def _lacks(glue: Sequence[_Glue], stand_ins: set[str]) -> list[tuple[str, str, s
     return found
 
 
-def _defined(glue: _Glue) -> set[str]:
+def _undefined(source: Path, symbol: str, tree: Tree) -> Failure:
+    """Return the failure of a workload file of the user's that lacks an object."""
+    found = definition(tree.path, symbol)
+    if not found:
+        return Failure(
+            f"{source.name} needs {symbol}, which Linux {tree.version} does not define",
+            "define it in the file",
+        )
+    return Failure(
+        f"{source.name} needs {symbol}, which {found} of Linux {tree.version} defines",
+        f'add "{found}" to its NATIVE_OBJECTS()',
+    )
+
+
+def _defined(glue: _Glue, half: KernelHalf) -> set[str]:
     """Return the symbols of a tree's kernel code and glue."""
     built = glue.named.built
-    kernel = [built / one for one in wanted_objects() if (built / one).exists()]
+    kernel = [built / one for one in half.objects if (built / one).exists()]
     return {symbol for one in (*glue.parts, *kernel) for symbol in _symbols(one, defined=True)}
 
 
-def _kernel_half(glue: _Glue, gap: Path, work: Path) -> Path:
+def _kernel_half(glue: _Glue, half: KernelHalf, gap: Path, work: Path) -> Path:
     """Return one object with all kernel code of a tree, its symbols and tables renamed."""
     named = glue.named
     scratch = work / named.prefix
     scratch.mkdir()
-    kernel = [one for one in wanted_objects() if (named.built / one).exists()]
+    kernel = [one for one in half.objects if (named.built / one).exists()]
     parts = list(glue.parts)
     for one in kernel:
         # Align shared code identically in all trees: cache-line placement changes timings.
-        parts += [gap, _prepared(named.built, one, scratch)]
+        parts += [gap, _prepared(named.built, one, half, scratch)]
     whole, renamed, done = (scratch / f"{name}.o" for name in ("whole", "renamed", "done"))
     run(["ld", "-r", "-o", whole, *parts], what=f"joining the {named.name} objects")
     argv: list[str | Path] = ["objcopy", "--strip-debug", f"--prefix-symbols={named.prefix}_"]
@@ -331,12 +339,12 @@ def _kernel_half(glue: _Glue, gap: Path, work: Path) -> Path:
     return done
 
 
-def _prepared(built: Path, one: str, scratch: Path) -> Path:
+def _prepared(built: Path, one: str, half: KernelHalf, scratch: Path) -> Path:
     """Return a copy of a kernel object for the link."""
     copy = scratch / one.replace("/", "-")
     argv: list[str | Path] = ["objcopy"]
-    argv += [f"--globalize-symbol={symbol}" for symbol in _declared("STATICS")]
-    for left_out in _declared("LEFT_OUT"):
+    argv += [f"--globalize-symbol={symbol}" for symbol in half.statics]
+    for left_out in half.left_out:
         file, symbol = left_out.split(":")
         if file == one:
             argv += [f"--redefine-sym={symbol}=native_nothing"]

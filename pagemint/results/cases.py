@@ -63,7 +63,7 @@ def title(case: Case) -> str:
     """Return a name that is unique under its condition: "hotplug, 128 MiB blocks"."""
     words = [case.function or case.workload, case.operation, case.cpu_class]
     if case.block_bytes:
-        words.append(f"{_power(case.block_bytes)} blocks")
+        words.append(f"{size_of(case.block_bytes)} blocks")
     if case.folio_bytes:
         words.append(folios(case.folio_bytes))
     return ", ".join(word for word in words if word)
@@ -71,15 +71,15 @@ def title(case: Case) -> str:
 
 def short_title(case: Case) -> str:
     """Return the name of a case in 16 characters if possible: "hotplug 128 MiB"."""
-    return f"{case.workload} {_power(case.block_bytes)}" if case.block_bytes else title(case)
+    return f"{case.workload} {size_of(case.block_bytes)}" if case.block_bytes else title(case)
 
 
 def folios(size: int) -> str:
     """Return folios of `size` bytes in words: "2 MiB folios"."""
-    return f"{_power(size)} folios"
+    return f"{size_of(size)} folios"
 
 
-def _power(size: int) -> str:
+def size_of(size: int) -> str:
     """Return a size in binary units if it is a power of two, else in decimal ones."""
     binary = size >= 1 << 10 and not size & (size - 1)
     return format_power(size) if binary else format_size(size)

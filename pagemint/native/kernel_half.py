@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The C files that are compiled as kernel code, and what they declare; see native/native.h."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from pagemint.base import files
+from pagemint.base.errors import Failure
+
+
+class KernelHalf:
+    """Glue, the lab's workloads and the user's.
+
+    Attributes:
+        own: the workload files of the user.
+        workloads: all workload files.
+        sources: all C files.
+        headers: the headers that they include.
+    """
+
+    def __init__(self, own: Sequence[Path] = ()) -> None:
+        """Add the workload files `own` to those of the lab.
+
+        Raises:
+            Failure: a file cannot be read, or has the name of another one.
+        """
+        glue = sorted(files.NATIVE.glob("glue/*.c"))
+        self.own = tuple(own)
+        self.workloads = (*sorted(files.NATIVE.glob("workloads/*.c")), *own)
+        self.sources = (*glue, *self.workloads)
+        self.headers = (*files.NATIVE.glob("*.h"), *files.NATIVE.glob("glue/*.h"))
+        try:
+            self._texts = [one.read_text(errors="replace") for one in self.sources]
+        except OSError as error:
+            why = f"cannot read {error.filename}: {error.strerror}"
+            raise Failure(why, "name a C file") from error
+        stems = [one.stem for one in self.sources]
+        for one in own:
+            if stems.count(one.stem) > 1:
+                raise Failure(f"--workload {one}: the name {one.name} is taken", "rename the file")
+
+    @property
+    def objects(self) -> list[str]:
+        """The kernel objects that they need, such as mm/mm_init.o."""
+        return self._declared("OBJECTS")
+
+    @property
+    def statics(self) -> list[str]:
+        """The static functions of these objects that they call."""
+        return self._declared("STATICS")
+
+    @property
+    def left_out(self) -> list[str]:
+        """The functions whose calls do nothing, each as "object:function"."""
+        return self._declared("LEFT_OUT")
+
+    def _declared(self, what: str) -> list[str]:
+        """Return the strings in all NATIVE_<what>(), each once."""
+        found: list[str] = []
+        for text in self._texts:
+            for arguments in re.findall(rf"^NATIVE_{what}\(([^)]*)\);", text, re.MULTILINE):
+                found += re.findall(r'"([^"]+)"', arguments)
+        return list(dict.fromkeys(found))
+
+
+def workload_names(file: Path) -> list[str]:
+    """Return the names in the NATIVE_WORKLOAD() of a file.
+
+    Raises:
+        Failure: it cannot be read, or has no workload.
+    """
+    try:
+        text = file.read_text(errors="replace")
+    except OSError as error:
+        raise Failure(f"cannot read {file}: {error.strerror}", "name a C file") from error
+    names = re.findall(r"^NATIVE_WORKLOAD\((\w+)\)", text, re.MULTILINE)
+    if not names:
+        raise Failure(f"{file} has no NATIVE_WORKLOAD()", "see docs/compare.md")
+    return names
+
+
+def definition(tree: Path, symbol: str) -> str | None:
+    """Return the object of a kernel tree that seems to define a symbol, or None."""
+    name = re.escape(symbol)
+    forms = (
+        rf"^EXPORT_(SYMBOL|SYMBOL_GPL|TRACEPOINT_SYMBOL)\({name}\)",
+        rf"^SYM_(TYPED_)?FUNC_START\w*\({name}\)",
+        rf"^[A-Za-z_][^;=#]*\b{name}\([^;]*$",
+        rf"^[A-Za-z_][^;(#]*\b{name}(\[\w*\])?( __\w+)*( =.*)?;$",
+    )
+    patterns = [re.compile(form, re.MULTILINE) for form in forms]
+    places = ("arch/x86", "mm", "lib", "kernel", "fs", "drivers/dax", "drivers/nvdimm")
+    for pattern in patterns:
+        for place in places:
+            for file in sorted((tree / place).rglob("*.[cS]")):
+                if file.stem.endswith("_32"):
+                    continue  # x86's code for 32 bits
+                text = file.read_text(errors="replace")
+                if symbol in text and pattern.search(text):
+                    return str(file.relative_to(tree).with_suffix(".o"))
+    return None

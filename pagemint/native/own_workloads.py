@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Workloads that a user wrote in one C file each; see native/glue/workload.h."""
+
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+
+from pagemint.base.errors import Failure
+from pagemint.base.memmap import PAGE
+from pagemint.native.kernel_half import workload_names
+from pagemint.native.link import Program
+from pagemint.native.process import Answer, Host
+from pagemint.native.workload import FIRST_PFN, Asked, Task, Timed, Variant, Workload
+from pagemint.results.cases import size_of
+from pagemint.results.rows import Case
+
+
+def is_file(name: str) -> bool:
+    """Whether an argument of --workload is a file, not a name."""
+    return name.endswith(".c")
+
+
+def describe(program: Program, file: Path, trees: Iterable[str]) -> list[Workload]:
+    """Return the workloads of a file that is linked into a host.
+
+    Args:
+        program: the host.
+        file: the C file.
+        trees: the names of the trees; one that can run the workloads is asked about them.
+
+    Raises:
+        Failure: the file describes a workload that cannot run.
+    """
+    able = next(tree for tree in trees if (tree, file.stem) not in program.lacks)
+    made = []
+    with Host(program) as host:
+        for name in workload_names(file):
+            about = host.ask(f"own_{name}", tree=able, about=1)
+            pages, times = int(about["pages"]), int(about["times"])
+            if pages < 1 or times < 1:
+                raise Failure(
+                    f"{file.name}: {name} has .pages = {pages} and .times = {times}",
+                    "both have to be at least 1",
+                )
+            made.append(
+                Workload(
+                    name=name,
+                    memory=lambda asked, pages=pages: pages * PAGE,  # type: ignore[misc]
+                    setup=partial(_setup, pages),
+                    tasks=partial(_tasks, file.name, name, about),
+                    loops=lambda host, asked: (),
+                    sized=False,
+                    file=file.stem,
+                )
+            )
+    return made
+
+
+def _setup(pages: int, host: Host, asked: Asked) -> int:
+    host.ask("map", first=FIRST_PFN, pages=pages)
+    return int(host.ask("memory", first=FIRST_PFN, pages=pages)["huge"])
+
+
+def _tasks(file: str, name: str, about: Answer, asked: Asked) -> Iterable[Task]:
+    moved, times = int(about["moved"]), int(about["times"])
+    case = Case(
+        name,
+        max(1, moved * times),
+        int(about["pages"]),
+        returns=asked.returns,
+        operation=size_of(moved) if moved else "run",
+        times=times,
+    )
+    for variant in asked.plain:
+        yield Task(case, variant, partial(_run, file, name, variant))
+
+
+def _run(file: str, name: str, variant: Variant, host: Host) -> Timed:
+    answer = host.ask(f"own_{name}", tree=variant.tree, pfn=FIRST_PFN)
+    if answer["right"] == "0":
+        raise Failure(
+            f"{file}: check() of {name} found a wrong result with the {variant.tree} tree",
+            "mend the workload, or the tree",
+        )
+    return Timed(max(1, int(answer["ns"])))

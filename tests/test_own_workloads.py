@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Workloads in a C file of the user's: the examples run; a wrong file ends in one line."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pagemint.base import cache, files
+from pagemint.base.errors import Failure
+from pagemint.kernels import sources, steps
+from pagemint.native import own_workloads
+from pagemint.native.kernel_half import definition
+from pagemint.native.link import Program
+
+_DOCS = (Path(__file__).parent.parent / "docs/compare.md").read_text()
+(_EXAMPLE,) = re.findall("```c\n(.*?)```", _DOCS, re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def user_cache() -> Path:
+    """The user's own cache, which has the kernel's source."""
+    return cache.root()
+
+
+def _bench(home: Path, *argv: str | Path) -> subprocess.CompletedProcess[str]:
+    program = "import sys; from pagemint.cli import main; sys.exit(main())"
+    return subprocess.run(
+        [sys.executable, "-c", program, "bench", "--runs", "1", "--no-report", *argv],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"XDG_CACHE_HOME": str(home.parent)},
+    )
+
+
+def _refusal(home: Path, *argv: str | Path) -> str:
+    ended = _bench(home, *argv)
+    assert (ended.returncode, ended.stdout) == (1, ""), ended.stderr
+    return ended.stderr.splitlines()[-1]
+
+
+def test_the_examples_and_that_of_the_documentation_are_timed(
+    user_cache: Path, tmp_path: Path
+) -> None:
+    own = tmp_path / "one.c"
+    own.write_text(_EXAMPLE)
+    examples = sorted((files.NATIVE / "examples").glob("*.c"))
+    assert [one.stem for one in examples] == ["clear", "compound", "copy"]
+    assert all(f"| `{one.name}` |" in _DOCS for one in examples)
+    chosen = ",".join(map(str, [*examples, own]))
+    ended = _bench(user_cache, "--workload", chosen, "--json", tmp_path / "a.json")
+    assert ended.returncode == 0, ended.stderr
+    rows = json.loads((tmp_path / "a.json").read_text())["rows"]
+    found = {(row["case"]["workload"], row["case"]["operation"]) for row in rows}
+    assert found == {
+        ("clear_2m", "2 MiB"),
+        ("clear_1g", "1 GiB"),
+        ("compound_2m", "32 KiB"),
+        ("copy_pages", "2 MiB"),
+        ("copy_whole", "2 MiB"),
+        ("clear_one", "4 KiB"),
+    }
+    assert {row["tree"] for row in rows} == {"base", "patched"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"return *(": "return !*("}, "check() of clear_one found a wrong result with the "),
+        ({"clear_page(": "clear_page(,"}, "one.c does not compile: "),
+        (
+            {"*(unsigned long *)pfn_to_kaddr(pfn) == 0": "memchr_inv(pfn_to_kaddr(pfn), 0, 9)"},
+            "one.c needs memchr_inv, which lib/string.o of Linux ",
+        ),
+    ],
+)
+def test_a_wrong_file_is_refused(
+    user_cache: Path, tmp_path: Path, changes: dict[str, str], said: str
+) -> None:
+    text = _EXAMPLE
+    for old, new in changes.items():
+        assert old in text
+        text = text.replace(old, new)
+    (tmp_path / "one.c").write_text(text)
+    assert said in _refusal(user_cache, "--workload", tmp_path / "one.c")
+
+
+def test_a_workload_without_memory_is_refused(tmp_path: Path) -> None:
+    host, file = tmp_path / "host", tmp_path / "one.c"
+    host.write_text("#!/bin/sh\nread line\necho pages=0 times=1 moved=0\n")
+    host.chmod(0o755)
+    file.write_text(_EXAMPLE)
+    with pytest.raises(Failure, match=r"one.c: clear_one has .pages = 0 and .times = 1; both have"):
+        own_workloads.describe(Program(host, host, host, {}), file, ["base"])
+
+
+def test_a_tree_that_lacks_the_code_is_left_out(user_cache: Path, tmp_path: Path) -> None:
+    text = _EXAMPLE.replace(
+        "clear_page(pfn_to_kaddr(pfn));",
+        'clear_page(pfn_to_kaddr(pfn)); memmap_init_mode_set("slow");',
+    ).replace("static void run", "int memmap_init_mode_set(const char *name);\nstatic void run")
+    (tmp_path / "one.c").write_text(text)
+    ended = _bench(user_cache, "--workload", tmp_path / "one.c")
+    assert ended.returncode == 1
+    assert "pagemint: clear_one is left out for base: it has no memmap_init_mode_set" in (
+        ended.stderr
+    )
+    assert "there is nothing to time" in ended.stderr.splitlines()[-1]
+
+
+def test_a_file_that_cannot_be_is_refused_at_once(user_cache: Path, tmp_path: Path) -> None:
+    for name, text, said in (
+        ("none.c", None, "cannot read "),
+        ("empty.c", "", "has no NATIVE_WORKLOAD(); see docs/compare.md"),
+        ("device.c", _EXAMPLE, "the name device.c is taken; rename the file"),
+        ("one.c", _EXAMPLE.replace("clear_one", "fsdax"), "two workloads named 'fsdax'"),
+    ):
+        if text is not None:
+            (tmp_path / name).write_text(text)
+        assert said in _refusal(user_cache, "--workload", tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("symbol", "where"),
+    [
+        ("folio_copy", "mm/util.o"),
+        ("prep_compound_page", "mm/page_alloc.o"),
+        ("memset", "arch/x86/lib/memset_64.o"),
+        ("max_pfn", "mm/memblock.o"),
+        ("no_such_symbol", None),
+    ],
+)
+def test_the_object_that_defines_a_symbol_is_found(
+    user_cache: Path, monkeypatch: pytest.MonkeyPatch, symbol: str, where: str | None
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(user_cache.parent))
+    assert definition(sources.get(steps.lines()[-1]).tree, symbol) == where
