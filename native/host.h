@@ -36,6 +36,9 @@ void faults_catch(const char *traps);
 /* code.c: read the file @sites, with a tree and the address of a return in each line. */
 void code_read_sites(const char *sites);
 
+/* late.c: the calling thread lets others run. */
+void late_switch(void);
+
 /* window.c: the struct page of @pfn. */
 void *window_page(unsigned long pfn);
 

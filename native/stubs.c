@@ -14,8 +14,7 @@
 /* Functions that do nothing in the kernel, either. */
 
 asm(".globl k___fentry__\n k___fentry__: ret\n"
-    ".globl k___SCT__cond_resched, k___SCT__might_resched\n"
-    "k___SCT__cond_resched: k___SCT__might_resched: xor %eax, %eax\n ret\n");
+    ".globl k___SCT__might_resched\n k___SCT__might_resched: xor %eax, %eax\n ret\n");
 
 /* There is only one task: locks need not be taken, and no interrupt comes. */
 
@@ -42,6 +41,12 @@ void k___rcu_read_lock(void)
 
 void k___rcu_read_unlock(void)
 {
+}
+
+int k___SCT__cond_resched(void)
+{
+	late_switch();
+	return 0;
 }
 
 void k_touch_softlockup_watchdog(void)

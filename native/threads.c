@@ -47,6 +47,7 @@ static void *worker(void *slot)
 		*running = first.work;
 		pthread_mutex_unlock(&queue.lock);
 		first.fn(first.work);
+		late_switch();
 		pthread_mutex_lock(&queue.lock);
 		*running = NULL;
 		pthread_cond_broadcast(&queue.finished);

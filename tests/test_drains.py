@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Every drain is needed: with streaming stores that land late, a run without it is caught.
+
+The long run removes one drain after the other from the kernel part, and builds each such tree.
+"""
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import fake_tree
+import pytest
+import test_ordinary
+from memmaps import MARGIN, SECTION, Case, Memmap, differences, open_memmap
+from test_ordinary import CHUNK, Memory, added, open_memory
+
+from pagemint.base import cache, files
+from pagemint.kernels import objects, sources, trees
+from pagemint.native import link
+from pagemint.native.link import Program
+from pagemint.native.process import Host
+
+_HEADER = "arch/x86/include/asm/memfill_streaming.h"
+_PLACES = ("mm/mm_init.c", "mm/memmap_template.h", "mm/memmap_threads.c", "mm/memory_hotplug.c")
+_DRAIN = re.compile(r"^\tmemmap_template_drain\(&?t\);\n", re.MULTILINE)
+_GIB = 1 << 18
+_DEVICES = (
+    Case("fsdax", 0, SECTION - MARGIN - 9, SECTION + 20, None, 1, False),
+    Case("generic", 9, SECTION - MARGIN, 2 * SECTION, (0, 0), 1, False),
+)
+_SHARED = Case("fsdax", 0, SECTION - MARGIN, 2 * _GIB, None, 1, False)
+_LONG = bool(os.environ.get("PAGEMINT_LONG"))
+
+
+@dataclass(frozen=True)
+class Drain:
+    """A drain in a file of the patched tree: the `number`th one."""
+
+    path: str
+    number: int
+
+
+@pytest.fixture(scope="module")
+def pair() -> tuple[trees.Tree, trees.Tree]:
+    return trees.pair(sources.get(fake_tree.LINE))
+
+
+def _late(patched: trees.Tree, without: Drain | None = None) -> trees.Tree:
+    """Return a patched tree whose streaming stores land late, perhaps without one drain."""
+    header = files.NATIVE / "late/memfill_streaming.h"
+    changes = {_HEADER: header.read_text()}
+    if without:
+        text = (patched.path / without.path).read_text()
+        found = list(_DRAIN.finditer(text))[without.number]
+        changes[without.path] = text[: found.start()] + text[found.end() :]
+
+    def change(tree: Path) -> None:
+        for path, text in changes.items():
+            (tree / path).unlink()
+            (tree / path).write_text(text)
+
+    key = cache.digest(patched.key, header, repr(without))
+    return trees.changed("patched", patched, key, f"removing {without}", change)
+
+
+def _drains(patched: trees.Tree) -> list[Drain]:
+    found = []
+    for path in _PLACES:
+        text = (patched.path / path).read_text() if (patched.path / path).exists() else ""
+        found += [Drain(path, number) for number, _ in enumerate(_DRAIN.finditer(text))]
+    return found
+
+
+@contextmanager
+def _undrained(host: Host) -> Iterator[None]:
+    """Check that no thread let others run with stores that had not landed."""
+    host.ask("late")
+    yield
+    assert host.ask("late")["undrained"] == "0", "undrained"
+
+
+def _check(program: Program) -> None:
+    """Check everything that a tree writes, as another process sees it.
+
+    Raises:
+        AssertionError: a page differs from base's, or a drain is missing.
+    """
+    with contextmanager(open_memmap)(program, trace=False, window=3 * _GIB) as memmap:
+        for case in _DEVICES:
+            _check_device(memmap, case, 1)
+        memmap.host.ask("threads", tree="patched", nr=2)
+        _check_device(memmap, _SHARED, 2)
+    with contextmanager(open_memory)(program, trace=False) as memory:
+        for block in (1, 2):
+            _check_ordinary(memory, added(3, 2, block))
+        free = ((0, CHUNK), (CHUNK + 7, SECTION // 2))
+        _check_ordinary(memory, test_ordinary.Case(5, SECTION, 1, 0, free))
+
+
+def _check_device(memmap: Memmap, case: Case, threads: int) -> None:
+    base, blocks, _ = memmap.init(case, "base")
+    with _undrained(memmap.host):
+        data, own, _ = memmap.init(case, "streaming")
+        assert not differences(base, data)
+        assert (own, memmap.threads) == (blocks, threads)
+
+
+def _check_ordinary(memory: Memory, case: test_ordinary.Case) -> None:
+    base = memory.bring_up(case, "base")
+    with _undrained(memory.host):
+        left = memory.bring_up(case, "streaming")
+        assert not differences(base.pages, left.pages)
+        assert replace(left, pages=b"") == replace(base, pages=b"")
+
+
+def test_stores_that_land_late_change_nothing(pair: tuple[trees.Tree, trees.Tree]) -> None:
+    base, patched = pair
+    _check(link.link([base, _late(patched)], objects.DEBIAN))
+
+
+@pytest.mark.skipif(not _LONG, reason="builds a tree for each drain: PAGEMINT_LONG=1")
+def test_each_drain_is_missed(pair: tuple[trees.Tree, trees.Tree]) -> None:
+    base, patched = pair
+    drains = _drains(patched)
+    assert len(drains) == 4
+    missed = []
+    for drain in drains:
+        program = link.link([base, _late(patched, drain)], objects.DEBIAN)
+        try:
+            _check(program)
+        except AssertionError:
+            continue
+        missed.append(drain)
+    assert missed == []
