@@ -139,7 +139,7 @@ def _use_as_ram(dax: str) -> str:
         address = address_of(memory)
         bind_memory(address, ANONYMOUS, node)
         memory[:] = data
-        frames = _frames(address, ANONYMOUS)
+        frames = frames_of(address, ANONYMOUS)
         outside = sum(not start <= frame * PAGE < end for frame in frames)
         expect(not outside, f"{outside} of {len(frames)} pages are not on the device")
         expect(memory[:] == data, "the data changed")
@@ -161,7 +161,7 @@ def bind_memory(address: int, size: int, node: int) -> None:
         raise OSError(ctypes.get_errno(), f"no memory policy for node {node}")
 
 
-def _frames(address: int, size: int) -> list[int]:
+def frames_of(address: int, size: int) -> list[int]:
     """Return the page frame numbers of mapped memory."""
     with Path("/proc/self/pagemap").open("rb") as file:
         file.seek(address // PAGE * 8)

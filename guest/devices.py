@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Makes namespaces on a guest's persistent memory, and binds and unbinds devices."""
 
+import mmap
 import os
+import re
 import subprocess
 import time
 import uuid
@@ -9,6 +11,7 @@ from pathlib import Path
 
 NAMESPACE = "namespace0.0"
 PROBE = Path("/sys/kernel/debug/pagemint")
+VMSTAT = Path("/proc/vmstat")
 REGION = Path("/sys/bus/nd/devices/region0")
 DRIVERS = {"pfn": "nd_pmem", "dax": "dax_pmem"}
 ALIGN = 2 << 20  # bytes: the alignment of a devdax namespace, and the size of a fault in it
@@ -24,6 +27,12 @@ def run(*argv: str | Path) -> str:
         lines = (done.stderr or done.stdout).strip().splitlines() or [str(done.returncode)]
         raise RuntimeError(f"{' '.join(map(str, argv))}: {lines[-1]}")
     return done.stdout
+
+
+def memmap_bytes() -> int:
+    """Return the bytes of memmaps in ordinary memory since boot; 0 before Linux 6.11."""
+    found = re.search(r"^nr_memmap(?:_pages)? (\d+)$", VMSTAT.read_text(), re.MULTILINE)
+    return int(found[1]) * mmap.PAGESIZE if found else 0
 
 
 def written(path: Path, text: str) -> int:

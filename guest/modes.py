@@ -36,7 +36,7 @@ class Modes:
         self.names = STOCK if filler else SERIES if PARAMETER.exists() else ("base",)
 
     def with_shared(self) -> "Modes":
-        """Return the modes of device-private memory: sections can share a memmap until used."""
+        """Return the modes of memory whose sections can share a memmap until they are used."""
         modes = Modes(self.filler)
         if SHARED.exists():
             modes.names = ("shared", *self.names)

@@ -105,6 +105,7 @@ def _private(marks: Marks) -> Iterator[Record]:
     for name, shared in (("device-private", False), ("device-private, shared memmap", True)):
         permit_sharing(shared)
         yield from _private_as(marks, name)
+    permit_sharing(False)
 
 
 def _private_as(marks: Marks, name: str) -> Iterator[Record]:

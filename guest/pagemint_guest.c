@@ -43,6 +43,9 @@ struct call {
 	struct dev_pagemap *pgmap;
 };
 
+/* Initialising struct pages took so long since memremap_pages() was called. */
+static u64 bind_ns;
+
 static int call_enter(struct kretprobe_instance *ri, struct pt_regs *regs)
 {
 	struct call *call = (struct call *)ri->data;
@@ -60,6 +63,7 @@ static int call_leave(struct kretprobe_instance *ri, struct pt_regs *regs)
 	struct vmem_altmap *altmap = pgmap_altmap(call->pgmap);
 
 	last.ns = ktime_to_ns(ktime_sub(ktime_get(), call->start));
+	bind_ns += last.ns;
 	last.pgmap = call->pgmap;
 	last.start_pfn = call->start_pfn;
 	/* The pages of the altmap were not initialised. */
@@ -78,13 +82,11 @@ static struct kretprobe probe = {
 };
 
 #ifdef PGMAP_SHARED_MEMMAP
-static u64 shared_ns;
-
 static int shared_leave(struct kretprobe_instance *ri, struct pt_regs *regs)
 {
 	const struct call *call = (struct call *)ri->data;
 
-	shared_ns = ktime_to_ns(ktime_sub(ktime_get(), call->start));
+	bind_ns += ktime_to_ns(ktime_sub(ktime_get(), call->start));
 	return 0;
 }
 
@@ -97,20 +99,43 @@ static struct kretprobe shared_probe = {
 	.maxactive = 4,
 };
 
-static void permit_sharing(struct dev_pagemap *pgmap)
+static int bind_enter(struct kretprobe_instance *ri, struct pt_regs *regs)
 {
-	pgmap->flags |= PGMAP_SHARED_MEMMAP;
+	struct call *call = (struct call *)ri->data;
+
+	call->pgmap = (struct dev_pagemap *)regs_get_kernel_argument(regs, 0);
+	bind_ns = 0;
+	return 0;
 }
 
 /* The probe of memmap_init_zone_device() has seen no section that shares. */
-static void add_shared(struct dev_pagemap *pgmap)
+static int bind_leave(struct kretprobe_instance *ri, struct pt_regs *regs)
 {
+	struct dev_pagemap *pgmap = ((struct call *)ri->data)->pgmap;
+	const struct vmem_altmap *altmap = pgmap_altmap(pgmap);
+
 	if (!pgmap->shared_block)
-		return;
-	last.ns = shared_ns + (last.pgmap == pgmap ? last.ns : 0);
+		return 0;
+	last.ns = bind_ns;
 	last.pgmap = pgmap;
 	last.start_pfn = PHYS_PFN(pgmap->range.start);
-	last.nr_pages = PHYS_PFN(range_len(&pgmap->range));
+	if (altmap)
+		last.start_pfn = altmap->base_pfn + altmap->reserve + altmap->free;
+	last.nr_pages = PHYS_PFN(pgmap->range.end + 1) - last.start_pfn;
+	return 0;
+}
+
+static struct kretprobe bind_probe = {
+	.kp.symbol_name = "memremap_pages",
+	.entry_handler = bind_enter,
+	.handler = bind_leave,
+	.data_size = sizeof(struct call),
+	.maxactive = 4,
+};
+
+static void permit_sharing(struct dev_pagemap *pgmap)
+{
+	pgmap->flags |= PGMAP_SHARED_MEMMAP;
 }
 #else
 static inline int pgmap_populate_memmap(struct dev_pagemap *pgmap,
@@ -122,16 +147,13 @@ static inline int pgmap_populate_memmap(struct dev_pagemap *pgmap,
 static void permit_sharing(struct dev_pagemap *pgmap)
 {
 }
-
-static void add_shared(struct dev_pagemap *pgmap)
-{
-}
 #endif
 
 static struct kretprobe *probes[] = {
 	&probe,
 #ifdef PGMAP_SHARED_MEMMAP
 	&shared_probe,
+	&bind_probe,
 #endif
 };
 
@@ -254,10 +276,8 @@ static int bind_private(u64 size)
 	permit_sharing(private_pgmap);
 
 	p = memremap_pages(private_pgmap, numa_mem_id());
-	if (!IS_ERR(p)) {
-		add_shared(private_pgmap);
+	if (!IS_ERR(p))
 		return 0;
-	}
 	err = PTR_ERR(p);
 	release_mem_region(private_res->start, resource_size(private_res));
 out_free:

@@ -9,7 +9,6 @@ import json
 import mmap
 import os
 import random
-import re
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -23,15 +22,24 @@ import host
 import moves
 import operations
 import ordinary
+import shared
 import stock
-from checks import PAGE, expect
-from devices import ALIGN, PROBE, Device, Namespace, PrivateMemory, run, the_one
+from checks import expect
+from devices import (
+    ALIGN,
+    PROBE,
+    Device,
+    Namespace,
+    PrivateMemory,
+    memmap_bytes,
+    run,
+    the_one,
+)
 from first_use import Use
 from inventory import Existing
 from modes import Modes, counted, counts
 
 TRACE = Path("/sys/kernel/tracing")
-VMSTAT = Path("/proc/vmstat")
 SOILED = 32 * ALIGN  # bytes
 DRIVERS = ("nd_e820", "nd_pmem", "dax_pmem", "device_dax")
 
@@ -66,12 +74,6 @@ def last_range() -> tuple[int, int, int]:
     """Return nanoseconds, first PFN and pages of the last memmap that was initialised."""
     nanoseconds, start, pages = (int(word) for word in (PROBE / "last").read_text().split())
     return nanoseconds, start, pages
-
-
-def memmap_bytes() -> int:
-    """Return the bytes of memmaps in ordinary memory since boot; 0 before Linux 6.11."""
-    found = re.search(r"^nr_memmap(?:_pages)? (\d+)$", VMSTAT.read_text(), re.MULTILINE)
-    return int(found[1]) * PAGE if found else 0
 
 
 def soil() -> None:
@@ -125,6 +127,8 @@ def fsdax(modes: Modes, count: int, where: str) -> Iterator[Record]:
     device = Namespace("pfn", where)
     yield first_bind(device, modes)
     device.unbind()
+    if where == "ram":
+        modes = modes.with_shared()
     yield from rebinds(device, modes, count, first_use.file_on_device())
 
 
@@ -262,6 +266,8 @@ def scenario(name: str, args: argparse.Namespace) -> Iterator[Record]:
         "machine-check": lambda: moves.machine_check(args.folio_module),
         "trace": lambda: trace_gate(modes),
         "leaks": lambda: leaks(modes, count, Namespace("pfn", "ram"), modes.names[-1]),
+        "shared-fsdax-mem": lambda: shared.fsdax(modes, "ram"),
+        "shared-fails-mem": lambda: shared.failing(modes, "ram"),
         "shared-leaks": lambda: leaks(
             modes.with_shared(), count, PrivateMemory(args.private_size), "shared"
         ),

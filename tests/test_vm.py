@@ -295,7 +295,8 @@ def test_missing_programs_are_named(
     )
 
 
-SCENARIOS = ("fsdax", "devdax", "devdax-mem", "private")
+SCENARIOS = ("fsdax", "fsdax-mem", "devdax", "devdax-mem", "private")
+SHARED_SCENARIOS = ("fsdax-mem", "private")
 
 
 @pytest.fixture(scope="module", params=WHOLE)
@@ -328,16 +329,17 @@ def test_folios_are_copied_in_a_guest(
 def test_both_kernels_leave_the_same_memmap(
     scenario: str, line: str, guests: dict[str, tuple[list[Record], str]]
 ) -> None:
-    shared = scenario == "private" and "memmap_shared" in steps.suites(line)
+    shared = scenario in SHARED_SCENARIOS and "memmap_shared" in steps.suites(line)
     check_memmaps(scenario, guests, (*MODES, SHARED) if shared else MODES)
 
 
+@pytest.mark.parametrize("scenario", SHARED_SCENARIOS)
 def test_a_shared_memmap_takes_one_block(
-    line: str, guests: dict[str, tuple[list[Record], str]]
+    scenario: str, line: str, guests: dict[str, tuple[list[Record], str]]
 ) -> None:
     if "memmap_shared" not in steps.suites(line):
         pytest.skip(f"the series has no shared memmap for Linux {line}")
-    rows = binds.rows_of("private", {"patched": guests["patched"][0]}, DEVICE)
+    rows = binds.rows_of(scenario, {"patched": guests["patched"][0]}, DEVICE)
     taken = {row.mode: row.memmap_bytes for row in rows}
     assert taken.pop(SHARED) == 2 << 20
     assert set(taken.values()) == {DEVICE // PAGE * STRUCT_PAGE}
@@ -378,6 +380,9 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return body
 
 
+SHARED_CHECKS = ("read and write", "mapping", "first use by several processes", "memory failure")
+
+
 @LONG
 def test_the_devices_work_as_memory(written: dict[str, Any]) -> None:
     for name in SCENARIOS:
@@ -393,6 +398,13 @@ def test_the_devices_work_as_memory(written: dict[str, Any]) -> None:
     assert passed == {
         ("fsdax-files", "files on ext4"),
         ("fsdax-files", "files on xfs"),
+        ("shared-fsdax-mem", "files on ext4"),
+        ("shared-fsdax-mem", "files on xfs"),
+        *(
+            ("shared-fsdax-mem", f"{name}, {kind}")
+            for name in SHARED_CHECKS
+            for kind in ("ext4", "xfs")
+        ),
         ("devdax-mapping", "mapping"),
         ("devdax-mem-mapping", "mapping"),
         ("kmem", "system-ram"),

@@ -24,8 +24,9 @@ from pagemint.kernels.image import Kernel
 pytestmark = LONG
 
 DEVICE = 512 << 20
-BINDS = ("fsdax", "devdax", "devdax-mem", "private")
+BINDS = ("fsdax", "fsdax-mem", "devdax", "devdax-mem", "private")
 USES = ("fsdax-files", "devdax-mapping", "devdax-mem-mapping", "kmem", "migrate", "folio")
+SHARED_USES = ("shared-fsdax-mem", "shared-fails-mem")
 CYCLES = 1000
 SHARED = 3 << 30  # bytes of a device whose memmap two threads share
 SHARED_BINDS = 100
@@ -75,6 +76,12 @@ def test_debug_kernels_bring_up_the_same_memory_maps(run: Runner, debug: dict[st
     for scenario in BINDS:
         assert len(hashes(records["base"], scenario)) == 1
         assert hashes(records["patched"], scenario) == hashes(records["base"], scenario)
+
+
+def test_fsdax_shares_a_memmap_until_it_is_mapped(run: Runner, debug: dict[str, Kernel]) -> None:
+    found = checks.checks_of("patched", run(debug["patched"], ",".join(SHARED_USES)))
+    assert len(found) == 12
+    assert {(check.outcome, check.must_pass) for check in found} == {("pass", True)}
 
 
 def test_an_active_tracepoint_takes_the_slow_path(run: Runner, debug: dict[str, Kernel]) -> None:

@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Checks fsdax whose sections share a memmap until a page fault uses their pages."""
+
+import errno
+import mmap
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from checks import PAGE, Record, address_of, check, expect, files, frames_of, pattern
+from devices import ALIGN, PROBE, Namespace, memmap_bytes, the_one
+from filesystems import SMALL, make, mounted
+from modes import SHARED, Modes
+
+BLOCK = ALIGN  # bytes of the memmap of a section
+FILE = 8 << 20  # bytes
+LARGE = 160 << 20  # bytes of a file that is larger than a section
+TASKS = 4  # processes that use the same section first
+OFFLINE = Path("/sys/devices/system/memory/hard_offline_page")
+FAIL = Path("/sys/kernel/debug/fail_page_alloc")
+ORDER = 9  # of the block that a section gets
+SYNC = 0x03 | 0x80000  # MAP_SHARED_VALIDATE and MAP_SYNC
+
+
+class _Device:
+    """A bound fsdax device; `own` counts its sections with a memmap of their own."""
+
+    def __init__(self, where: str) -> None:
+        self._namespace = Namespace("pfn", where)
+        self.bind()
+
+    def bind(self) -> None:
+        self._before = memmap_bytes()
+        self._namespace.bind()
+        self.unused = self.own()
+
+    def unbind(self) -> None:
+        self._namespace.unbind()
+        expect(memmap_bytes() == self._before, "some of the memmap was not freed")
+
+    def own(self) -> int:
+        return (memmap_bytes() - self._before) // BLOCK - SHARED.exists()
+
+    def expect_populated(self, low: int, high: int) -> str:
+        """Check how many sections were populated since the bind, if the kernel shares."""
+        now = self.own() - self.unused
+        if SHARED.exists():
+            expect(low <= now <= high, f"{now} sections were populated, not {low} to {high}")
+        return f"{low} to {high} sections populated"
+
+
+def fsdax(modes: Modes, where: str) -> Iterator[Record]:
+    """Use files on a device; only page faults give its sections a memmap of their own."""
+    modes.choose("shared" if SHARED.exists() else modes.names[-1])
+    device = _Device(where)
+    works: dict[str, Callable[[_Device, Path], str]] = {
+        "read and write": _read_and_write,
+        "mapping": _map,
+        "first use by several processes": _race,
+        "memory failure": _fail,
+    }
+    for kind, command in SMALL.items():
+        for name, work in works.items():
+            yield {"running": f"{name}, {kind}"}
+            yield check(f"{name}, {kind}", lambda k=kind, c=command, w=work: _on(k, c, device, w))
+    yield {"running": "files"}
+    yield from files(device)
+    device.unbind()
+
+
+def _on(kind: str, command: tuple[str, ...], device: _Device, work: Callable[..., str]) -> str:
+    """Work with a new file system on a device that was just bound."""
+    device.unbind()
+    device.bind()
+    block = the_one("pmem*", "/dev")
+    make(command, block)
+    with mounted(kind, block) as directory:
+        return work(device, directory / "data")
+
+
+def _read_and_write(device: _Device, path: Path) -> str:
+    data = pattern(1, FILE)
+    path.write_bytes(data)
+    expect(path.read_bytes() == data, "the data changed")
+    return device.expect_populated(0, 0)
+
+
+@contextmanager
+def _mapped(path: Path, size: int, flags: int = mmap.MAP_SHARED) -> Iterator[mmap.mmap]:
+    """Map a file of this size whose blocks are allocated."""
+    with path.open("wb+") as file:
+        os.posix_fallocate(file.fileno(), 0, size)
+        with mmap.mmap(file.fileno(), size, flags=flags) as memory:
+            yield memory
+
+
+def _map(device: _Device, path: Path) -> str:
+    """Fault on a hole, on pages of 4 KiB, and on whole blocks of 2 MiB; then truncate the file."""
+    data = pattern(2, FILE)
+    with path.open("wb+") as file:
+        file.truncate(FILE)
+        with mmap.mmap(file.fileno(), FILE) as memory:
+            expect(memory[:] == bytes(FILE), "a hole has data")
+            device.expect_populated(0, 0)
+            memory[:] = data
+        with mmap.mmap(file.fileno(), FILE, flags=SYNC) as memory:
+            expect(memory[:] == data, "the data changed")
+            memory[:PAGE] = bytes(PAGE)
+        file.truncate(PAGE)
+    expect(path.read_bytes() == bytes(PAGE), "the truncated file has other data")
+    return device.expect_populated(1, 3)
+
+
+def _race(device: _Device, path: Path) -> str:
+    """Let processes touch all pages of a file, each at other offsets, and each in another order."""
+    with _mapped(path, LARGE) as memory:
+        children = []
+        for task in range(TASKS):
+            child = os.fork()
+            if not child:
+                pages = range(task * PAGE, LARGE, TASKS * PAGE)
+                for offset in pages if task % 2 else reversed(pages):
+                    memory[offset] = task + 1
+                os._exit(0)
+            children.append(child)
+        ended = [os.waitpid(child, 0)[1] for child in children]
+        expect(not any(ended), f"the processes ended with {ended}")
+        firsts = memory[::PAGE]
+    expect(firsts == bytes(range(1, TASKS + 1)) * (len(firsts) // TASKS), "the data changed")
+    return device.expect_populated(1, 4)
+
+
+def _fail(device: _Device, path: Path) -> str:
+    """Report a memory error for an unused page, which has no user, and for one that is mapped."""
+    _, start, pages = (int(word) for word in (PROBE / "last").read_text().split())
+    # Some file systems know that no file has it, others leave it to the kernel, which refuses it.
+    unused = _offline(start + pages - 1)
+    device.expect_populated(0, 0)
+    with _mapped(path, FILE) as memory:
+        child = os.fork()
+        if not child:
+            memory[0] = 1
+            _offline(*frames_of(address_of(memory), PAGE))
+            os._exit(0)
+        status = os.waitpid(child, 0)[1]
+    expect(os.WTERMSIG(status) == signal.SIGBUS, f"the user of a page ended with {status}")
+    said = errno.errorcode.get(unused, "nothing")
+    return f"{said} for an unused page, SIGBUS for the user of another"
+
+
+def _offline(frame: int) -> int:
+    """Report a memory error; return the kernel's error number."""
+    try:
+        OFFLINE.write_text(f"{frame * PAGE:#x}")
+    except OSError as error:
+        return error.errno or 0
+    return 0
+
+
+def failing(modes: Modes, where: str) -> Iterator[Record]:
+    """Let the allocation of blocks fail: with the memmap in memory a fault ends in SIGBUS."""
+    modes.choose("shared")
+    device = _Device(where)
+    work = _no_memory if where == "ram" else _reserved
+    for kind, command in SMALL.items():
+        yield {"running": f"no memory, {kind}"}
+        yield check(f"no memory, {kind}", lambda k=kind, c=command: _on(k, c, device, work))
+    device.unbind()
+
+
+def _no_memory(device: _Device, path: Path) -> str:
+    with _mapped(path, FILE) as memory:
+        status = _touch_without_blocks(memory)
+        expect(os.WTERMSIG(status) == signal.SIGBUS, f"without memory: status {status}")
+        device.expect_populated(0, 0)
+        memory[:] = pattern(3, FILE)
+    return device.expect_populated(1, 2)
+
+
+def _reserved(device: _Device, path: Path) -> str:
+    with _mapped(path, FILE) as memory:
+        status = _touch_without_blocks(memory)
+        expect(status == 0, f"with reserved blocks: status {status}")
+    return device.expect_populated(1, 2)
+
+
+def _touch_without_blocks(memory: mmap.mmap) -> int:
+    """Touch mapped memory in a process that cannot allocate blocks; return its status."""
+    settings = {"task-filter": "Y", "ignore-gfp-wait": "N", "min-order": str(ORDER)}
+    settings |= {"probability": "100", "interval": "1", "times": "-1", "verbose": "0"}
+    for name, value in settings.items():
+        (FAIL / name).write_text(value)
+    child = os.fork()
+    if not child:
+        Path("/proc/self/make-it-fail").write_text("1")
+        signal.alarm(60)  # a fault that is repeated for ever
+        for offset in range(0, len(memory), PAGE):
+            memory[offset] = 1
+        os._exit(0)
+    status = os.waitpid(child, 0)[1]
+    (FAIL / "probability").write_text("0")
+    return status
