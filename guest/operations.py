@@ -78,6 +78,10 @@ def everything(hmm_module: str) -> Iterator[Record]:
     yield from _private(marks)
     yield from _binds(marks, "fsdax map=dev", Namespace("pfn", "pmem"), _files)
     yield from _binds(marks, "fsdax map=mem", Namespace("pfn", "ram"), None)
+    permit_sharing(True)
+    for place, where in (("dev", "pmem"), ("mem", "ram")):
+        yield from _binds(marks, f"fsdax map={place}, shared memmap", Namespace("pfn", where), None)
+    permit_sharing(False)
     yield from _binds(marks, "devdax map=dev", Namespace("dax", "pmem"), _mappings)
     yield from _binds(marks, "devdax map=mem", Namespace("dax", "ram"), _mappings)
     yield from _fsdev(marks)

@@ -127,9 +127,7 @@ def fsdax(modes: Modes, count: int, where: str) -> Iterator[Record]:
     device = Namespace("pfn", where)
     yield first_bind(device, modes)
     device.unbind()
-    if where == "ram":
-        modes = modes.with_shared()
-    yield from rebinds(device, modes, count, first_use.file_on_device())
+    yield from rebinds(device, modes.with_shared(), count, first_use.file_on_device())
 
 
 def devdax(modes: Modes, count: int, where: str) -> Iterator[Record]:
@@ -267,7 +265,9 @@ def scenario(name: str, args: argparse.Namespace) -> Iterator[Record]:
         "trace": lambda: trace_gate(modes),
         "leaks": lambda: leaks(modes, count, Namespace("pfn", "ram"), modes.names[-1]),
         "shared-fsdax-mem": lambda: shared.fsdax(modes, "ram"),
+        "shared-fsdax-dev": lambda: shared.fsdax(modes, "pmem"),
         "shared-fails-mem": lambda: shared.failing(modes, "ram"),
+        "shared-fails-dev": lambda: shared.failing(modes, "pmem"),
         "shared-leaks": lambda: leaks(
             modes.with_shared(), count, PrivateMemory(args.private_size), "shared"
         ),

@@ -13,7 +13,7 @@ SCENARIOS = {
     "fsdax": ("fsdax", "fsdax-files"),
     "devdax": ("devdax", "devdax-mapping", "devdax-mem", "devdax-mem-mapping"),
     "private": ("private", "private-hmm"),
-    "shared-fsdax": ("fsdax-mem", "shared-fsdax-mem"),
+    "shared-fsdax": ("fsdax-mem", "shared-fsdax-mem", "shared-fsdax-dev"),
     "kmem": ("kmem", "kmem-again"),
     "migrate": ("migrate", "folio", "migrate-selftest"),
     "boot": ("boot",),
