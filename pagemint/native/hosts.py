@@ -4,6 +4,7 @@
 import itertools
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from types import TracebackType
 
 from pagemint.base.progress import note, step
 from pagemint.base.sizes import format_size
@@ -30,8 +31,14 @@ class Hosts:
     def __enter__(self) -> "Hosts":
         return self
 
-    def __exit__(self, *error: object) -> None:
-        self._stack.close()
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        # With the error, so that a host whose code loops is killed.
+        self._stack.__exit__(kind, error, trace)
 
     def of(self, workload: Workload, asked: Asked) -> Iterator[Host]:
         """Yield hosts for the workload, a new one each time that it needs another process."""

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The hosts of a bench end with it."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from pagemint.native.hosts import Hosts
+from pagemint.native.link import Program
+from pagemint.native.workload import Asked, Workload
+
+
+def test_a_host_that_loops_is_killed_after_an_error(tmp_path: Path) -> None:
+    script = tmp_path / "host"
+    script.write_text("#!/bin/sh\nread setup\necho huge=1\nread patch\necho\nexec sleep 600\n")
+    script.chmod(0o755)
+    workload = Workload(
+        name="loops",
+        memory=lambda asked: 1,
+        setup=lambda host, asked: int(host.ask("map")["huge"]),
+        tasks=lambda asked: (),
+        loops=lambda host, asked: (),
+    )
+    begun = time.monotonic()
+    with (
+        pytest.raises(KeyboardInterrupt),
+        Hosts([Program(script, script, script, {})]) as hosts,
+    ):
+        next(hosts.of(workload, Asked(1)))
+        raise KeyboardInterrupt
+    assert time.monotonic() - begun < 60
