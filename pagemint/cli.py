@@ -5,6 +5,7 @@ import argparse
 import errno
 import importlib
 import os
+import re
 import signal
 import sys
 from collections.abc import Collection, Sequence
@@ -26,6 +27,9 @@ COMMANDS = {
 """The help of each subcommand; each has a module in commands/ with add_arguments() and main()."""
 
 
+_EXPECT = re.compile("--ex(p|pe|pec|pect)?(=|$)")
+
+
 class _Parser(argparse.ArgumentParser):
     """A parser whose errors are one line."""
 
@@ -45,8 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _fail("interrupted; run again to continue", 130)
     except BrokenPipeError:
-        # Flushing the rest of the buffer at exit must not raise again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        _drop_output()
         return 1
     except Exception as error:
         return _report(error)
@@ -75,15 +78,21 @@ def _run(argv: list[str]) -> int:
     if name not in COMMANDS:
         parser(()).parse_args(argv)
         raise AssertionError("argparse accepted an unknown command")
-    args = parser([name]).parse_args(argv)
+    # With --expect the exit status is an answer, and failures have statuses of their own.
+    failed = _module(name).failure_status if any(map(_EXPECT.match, argv)) else None
     try:
+        args = parser([name]).parse_args(argv)
         status: int = _module(name).main(args)
-    except BrokenPipeError:
-        raise
+    except SystemExit as end:
+        raise (SystemExit(failed(end)) if failed and end.code else end) from None
     except Exception as error:
-        status = _report(error)
-        # A command whose exit status is an answer sets another one for failures.
-        return getattr(args, "failure_status", None) or status
+        if not failed:
+            raise
+        if isinstance(error, BrokenPipeError):
+            _drop_output()
+        else:
+            _report(error)
+        return int(failed(error))
     return status
 
 
@@ -96,7 +105,6 @@ def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
 
 
 def _report(error: Exception) -> int:
-
     if isinstance(error, Failure):
         return _fail(str(error), 1)
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
@@ -108,6 +116,11 @@ def _report(error: Exception) -> int:
         traceback.print_exception(error)
     text = " ".join(f"{type(error).__name__}: {error}".split())
     return _fail(f"internal error: {text}; please report this with PAGEMINT_DEBUG=1 output", 70)
+
+
+def _drop_output() -> None:
+    """Keep the flush of stdout at exit from failing again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def _fail(text: str, status: int) -> int:

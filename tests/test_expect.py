@@ -122,6 +122,10 @@ def test_the_exit_status_is_the_verdict(user_cache: Path) -> None:
         (["--expect", "fsdax: v5/base > 1"], "there is no tree v5; choose from base, patched"),
         (["--expect", "hotplug: patched/base > 1"], "--expect names several cases of hotplug"),
         (["--expect", "fsdax: a/base > 1", "--tree", "a=nowhere"], "there is no nowhere"),
+        (["--expect", ""], "--expect '' cannot be read"),
+        (["--expect=fsdax: base/base > 1"], "compares base with itself"),
+        (["--expect", "fsdax: patched/base > 1", "--tables"], "does not go with --tables"),
+        (["--expect", "fsdax: patched/base > 1", "--bogus"], "unrecognized arguments: --bogus"),
     ],
 )
 def test_a_wrong_argument_ends_a_bisection(user_cache: Path, argv: list[str], said: str) -> None:
@@ -130,11 +134,35 @@ def test_a_wrong_argument_ends_a_bisection(user_cache: Path, argv: list[str], sa
     assert said in ended.stderr.splitlines()[-1]
 
 
-def test_a_tree_that_does_not_build_is_skipped_by_a_bisection(tmp_path: Path) -> None:
+def test_a_reader_that_has_gone_ends_a_bisection(user_cache: Path) -> None:
+    program = "import sys; from pagemint.cli import main; sys.exit(main())"
+    argv = [sys.executable, "-c", program, "bench", "--size", "4GB"]
+    read, write = os.pipe()
+    os.close(read)
+    ended = subprocess.run(
+        [*argv, "--expect", "fsdax: patched/base > 0.01"],
+        stdout=write,
+        stderr=subprocess.DEVNULL,
+        env=os.environ | {"XDG_CACHE_HOME": str(user_cache.parent)},
+    )
+    os.close(write)
+    assert ended.returncode == 128
+
+
+def test_a_tree_that_does_not_build_is_skipped_by_a_bisection(
+    user_cache: Path, tmp_path: Path
+) -> None:
+    broken = tmp_path / "broken.patch"
+    broken.write_text("--- a/mm/none.c\n+++ b/mm/none.c\n@@ -1 +1 @@\n-old\n+new\n")
+    argv = ["--tree", f"new={broken}", "--expect", "fsdax: new/base > 1"]
+    ended = _bench(user_cache, *argv)
+    assert (ended.returncode, ended.stdout) == (125, "")
+    assert f"patch 1 of {broken} (broken.patch) does not apply to Linux 7.3" in ended.stderr
+
+
+def test_a_base_that_cannot_be_built_ends_a_bisection(tmp_path: Path) -> None:
     tree = tmp_path / "linux"
     fake_tree.make(tree)
-    fake_tree.spoil(tree, fake_tree.needed()[0])
-    argv = ["--ksrc", str(tree), "--expect", "fsdax: patched/base > 1"]
+    argv = ["--ksrc", str(tree), "--tree", "new=series:device", "--expect", "fsdax: new/base > 1"]
     ended = _bench(cache.root(), *argv)
-    assert (ended.returncode, ended.stdout) == (125, "")
-    assert "do not apply" in ended.stderr or "does not apply" in ended.stderr
+    assert (ended.returncode, ended.stdout) == (128, "")

@@ -17,3 +17,7 @@ class Failure(Exception):
 
     def __str__(self) -> str:
         return " ".join(f"{self.message}; {self.remedy}".split())
+
+
+class TreeFailure(Failure):
+    """A failure of a tree that the user named: it does not build, or lacks the code."""

@@ -4,12 +4,13 @@
 import argparse
 import os
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pagemint.base import cache, machine, returns
-from pagemint.base.errors import Failure
+from pagemint.base.errors import Failure, TreeFailure
 from pagemint.base.memmap import MOST_THREADS, PAGE, STRUCT_PAGE
 from pagemint.base.progress import note
 from pagemint.base.sizes import format_size, parse_size
@@ -89,11 +90,12 @@ class Plan:
 def plan(args: argparse.Namespace, expected: Expectation | None) -> Plan:
     """Check the arguments, and build the code.
 
-    With --expect it sets the status of further failures to UNDECIDED when it begins to build.
-
     Raises:
-        Failure: an argument is wrong, or a tree does not build.
+        TreeFailure: a tree that was named does not build.
+        Failure: an argument is wrong, or base does not build.
     """
+    if expected:
+        _check_alone(args)
     workloads, own = _chosen(args.workload, expected.workload if expected else "")
     half = KernelHalf(own)
     sizes = list(dict.fromkeys(_checked_size(text) for text in args.size.split(",")))
@@ -108,9 +110,10 @@ def plan(args: argparse.Namespace, expected: Expectation | None) -> Plan:
     found = steps.source_for(args.kernel, args.ksrc)
     workloads = _present(workloads, found.line, named=bool(expected or args.workload))
 
-    if expected:
-        args.failure_status = UNDECIDED
     compared = _trees(found, asked_trees)
+    for tree in compared:
+        with _blaming(tree):
+            objects.build(tree, objects.DEBIAN, half.objects)
     count = expect.PLACEMENTS if expected else 1
     programs = link.link_placed(compared, objects.DEBIAN, count, half=half)
     for file in own:
@@ -165,8 +168,37 @@ def _trees(found: sources.Source, asked: Sequence[Named]) -> list[trees.Tree]:
     """Return base, and the trees to compare with it: those that were named, or the series."""
     if not asked:
         return list(trees.pair(found))
-    base = trees.unpatched(BASE, found)
-    return [base, *(named.make(one, base) for one in asked)]
+    made = [trees.unpatched(BASE, found)]
+    for one in asked:
+        with _blaming(one):
+            made.append(named.make(one, made[0]))
+    return made
+
+
+@contextmanager
+def _blaming(tree: Named | trees.Tree) -> Iterator[None]:
+    """Turn a failure into one of the tree, unless the tree is base."""
+    try:
+        yield
+    except Failure as failure:
+        if tree.name == BASE:
+            raise
+        raise TreeFailure(failure.message, failure.remedy) from failure
+
+
+def _check_alone(args: argparse.Namespace) -> None:
+    """Check that --expect comes without the options that it has no use for."""
+    given = {
+        "--threads": args.threads,
+        "--against": args.against != BASE,
+        "--modes": args.modes,
+        "--tables": args.tables,
+        "--precise": args.precise,
+        "several sizes": "," in args.size,
+    }
+    for name, value in given.items():
+        if value:
+            raise Failure(f"--expect does not go with {name}", f"leave out {name}")
 
 
 def _described(

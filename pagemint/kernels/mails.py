@@ -17,7 +17,7 @@ from pagemint.base.errors import Failure
 from pagemint.base.run import run
 
 _SUFFIXES = (".patch", ".diff", ".eml")
-_DIFF = re.compile(r"^(diff --git |--- )", re.MULTILINE)
+_DIFF = re.compile(r"^(diff --git |--- .*\n\+\+\+ )", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,9 @@ def is_directory(where: Path) -> bool:
 
 
 def read(where: Path) -> list[Patch]:
-    """Return the patches of a mailbox or a directory in order; mails without a diff are left out.
+    """Return the patches of a mailbox or a directory in order.
+
+    Replies, and mails without a diff, are left out.
 
     Raises:
         Failure: it cannot be read, or has no patch.
@@ -55,6 +57,8 @@ def read(where: Path) -> list[Patch]:
     except (OSError, mailbox.Error) as error:
         why = error.strerror if isinstance(error, OSError) else error
         raise Failure(f"cannot read {where}: {why}", "give a mailbox or a directory") from error
+    replies = re.compile("re: ", re.IGNORECASE)
+    found = [one for one in found if not replies.match(one.subject)]
     patches = [one for one in found if _DIFF.search(one.text)]
     if not patches:
         raise Failure(
@@ -85,10 +89,10 @@ def apply(patches: Sequence[Patch], tree: Path, where: Path, version: str) -> No
                 argv = ["git", "apply", "--whitespace=nowarn", file.name]
                 run(argv, cwd=tree, env=env, what=f"patch {number} of {where}")
             except Failure as failure:
-                at = re.search(r"error: (?:patch failed: )?([^\s:]+)", failure.message)
+                at = re.search(r"error: (.*)", failure.message)
                 raise Failure(
                     f"patch {number} of {where} ({patch.subject}) does not apply to Linux "
-                    f"{version}{f': {at[1]} differs' if at else ''}",
+                    f"{version}: {at[1] if at else failure.message}",
                     "give the kernel that it was made for: --kernel LINE or --ksrc DIR",
                 ) from failure
 
@@ -100,10 +104,13 @@ def _files(where: Path) -> list[Path]:
 def _patch(data: bytes, name: str) -> Patch:
     mail = BytesParser(policy=policy.default).parsebytes(data)
     if not mail["subject"]:
-        return Patch(name, data.decode(errors="replace"))
+        return Patch(name, data.decode(errors="replace").replace("\r\n", "\n"))
     parts: list[Message[Any, Any]] = [part for part in mail.walk() if not part.is_multipart()]
-    texts = (part.get_payload(decode=True) for part in parts)
-    text = "".join(one.decode(errors="replace") for one in texts if isinstance(one, bytes))
+    text = ""
+    for part in parts:
+        payload = part.get_payload(decode=True)
+        if isinstance(payload, bytes):
+            text += payload.decode(part.get_content_charset("utf-8"), errors="replace")
     # A mailbox has > before a line that begins with From.
     text = re.sub(r"^>From ", "From ", text.replace("\r\n", "\n"), flags=re.MULTILINE)
     return Patch(" ".join(str(mail["subject"]).split()), text)

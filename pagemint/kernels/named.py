@@ -16,6 +16,7 @@ from pagemint.kernels.trees import Tree
 
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._+-]{0,19}"
 _TAKEN = ("base", "base2", "patched", "stock")
+_WHERE_GIT_LOOKS = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX")
 _SERIES = "series:"
 _FORMS = "DIR, DIR@REV, a mailbox, a directory of patches, or series:TOPIC,..."
 
@@ -71,7 +72,9 @@ def make(named: Named, base: Tree) -> Tree:
     where = named.where
     if where.startswith(_SERIES):
         return trees.with_topics(named.name, base, _topics(named))
-    path = Path(where)
+    path = Path(where).expanduser()
+    if _is_tree(path):
+        return trees.unpatched(named.name, sources.from_tree(path))
     if path.is_file() or mails.is_directory(path):
         patches = mails.read(path)
         return trees.changed(
@@ -81,10 +84,7 @@ def make(named: Named, base: Tree) -> Tree:
             f"applying {where} to Linux {base.version}",
             lambda work: mails.apply(patches, work, path, base.version),
         )
-    if path.is_dir():
-        return trees.unpatched(named.name, sources.from_tree(path))
-    directory, _, revision = where.rpartition("@")
-    return _at_commit(named, Path(directory), revision)
+    return _at_commit(named)
 
 
 def _check(named: Named) -> None:
@@ -92,17 +92,40 @@ def _check(named: Named) -> None:
     if named.where.startswith(_SERIES):
         _topics(named)
         return
-    path = Path(named.where)
-    directory, _, _ = named.where.rpartition("@")
+    path = Path(named.where).expanduser()
+    if _is_tree(path):
+        return
     if path.is_file():
         mails.read(path)
     elif path.is_dir():
         if not mails.is_directory(path):
             sources.from_tree(path)
-    elif directory and Path(directory).is_dir():
-        _tree_of(named)
     else:
-        raise Failure(f"--tree {named.name}: there is no {named.where}", f"give {_FORMS}")
+        _tree_of(named)
+
+
+def _is_tree(path: Path) -> bool:
+    return (path / "Makefile").is_file() and (path / "mm/mm_init.c").is_file()
+
+
+def _repository(named: Named) -> tuple[Path, str]:
+    """Return the directory and the revision of DIR@REV.
+
+    Raises:
+        Failure: there is no such directory.
+    """
+    parts = named.where.split("@")
+    for end in range(1, len(parts)):
+        directory = Path("@".join(parts[:end])).expanduser()
+        if parts[0] and directory.is_dir():
+            return directory, "@".join(parts[end:])
+    raise Failure(f"--tree {named.name}: there is no {named.where}", f"give {_FORMS}")
+
+
+def _git(directory: Path, *argv: str, **more: str) -> str:
+    """Run git on the repository of a directory, whatever repository it is called from."""
+    env = {key: value for key, value in os.environ.items() if key not in _WHERE_GIT_LOOKS} | more
+    return run(["git", *argv], cwd=directory, env=env, what=f"git {argv[0]} in {directory}")
 
 
 def _topics(named: Named) -> list[steps.Topic]:
@@ -111,18 +134,17 @@ def _topics(named: Named) -> list[steps.Topic]:
 
 def _tree_of(named: Named) -> str:
     """Return git's name for the files of a commit."""
-    directory, _, revision = named.where.rpartition("@")
-    wanted = f"{revision}^{{tree}}"
-    argv = ["git", "rev-parse", "--verify", "--quiet", "--end-of-options", wanted]
+    directory, revision = _repository(named)
+    wanted = f"{revision or 'HEAD'}^{{tree}}"
     try:
-        tree = run(argv, cwd=Path(directory), what=f"git rev-parse in {directory}").strip()
+        tree = _git(directory, "rev-parse", "--verify", "--end-of-options", wanted).strip()
     except Failure as failure:
         raise Failure(
-            f"--tree {named.name}: {directory} has no commit {revision}",
+            f"--tree {named.name}: {directory} has no commit {revision} ({failure.message})",
             "name a commit, branch or tag of a git repository",
         ) from failure
     try:
-        run(["git", "cat-file", "-e", f"{tree}:mm/mm_init.c"], cwd=Path(directory), what="git")
+        _git(directory, "cat-file", "-e", f"{tree}:mm/mm_init.c")
     except Failure as failure:
         raise Failure(
             f"--tree {named.name}: {revision} of {directory} is not a Linux tree",
@@ -131,18 +153,21 @@ def _tree_of(named: Named) -> str:
     return tree
 
 
-def _at_commit(named: Named, directory: Path, revision: str) -> Tree:
+def _at_commit(named: Named) -> Tree:
+    directory, _ = _repository(named)
     tree = _tree_of(named)
 
     def make(work: Path) -> None:
         cache.need_space(work, trees.ROOM, "a kernel tree")
         with step(f"copying {named.where}"):
-            # An index of its own leaves the user's index and files as they are.
-            env = os.environ | {"GIT_INDEX_FILE": str(work / "index")}
-            run(["git", "read-tree", tree], cwd=directory, env=env, what="git read-tree")
-            argv = ["git", "checkout-index", "--all", f"--prefix={work / 'linux'}/"]
-            run(argv, cwd=directory, env=env, what="git checkout-index")
-            (work / "index").unlink()
+            # An index and files of its own: those of the user stay as they are.
+            linux, index = work / "linux", str(work / "index")
+            linux.mkdir()
+            own = _git(directory, "rev-parse", "--absolute-git-dir").strip()
+            for argv in (["read-tree", tree], ["checkout-index", "--all"]):
+                where = {"GIT_DIR": own, "GIT_WORK_TREE": str(linux), "GIT_INDEX_FILE": index}
+                _git(linux, *argv, **where)
+            Path(index).unlink()
 
     path = cache.entry("trees", f"git-{tree}", make) / "linux"
     found = sources.from_tree(path)

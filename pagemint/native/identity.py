@@ -45,7 +45,7 @@ def differences(program: Program, variants: Sequence[Variant]) -> Mapping[str, s
         program: the host.
         variants: the trees to compare, each in all its modes that are timed.
     """
-    found = dict.fromkeys((variant.tree for variant in variants), "")
+    found = {one.tree: program.lacks.get((one.tree, "device"), "") for one in variants}
     memory = os.memfd_create("memmap")
     try:
         os.ftruncate(memory, _PAGES * STRUCT_PAGE)

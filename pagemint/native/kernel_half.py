@@ -74,7 +74,9 @@ def workload_names(file: Path) -> list[str]:
         text = file.read_text(errors="replace")
     except OSError as error:
         raise Failure(f"cannot read {file}: {error.strerror}", "name a C file") from error
-    names = re.findall(r"^NATIVE_WORKLOAD\((\w+)\)", text, re.MULTILINE)
+    names = re.findall(r"^NATIVE_WORKLOAD\(\s*(\w{1,60})\s*\)", text, re.MULTILINE)
+    if not re.fullmatch(r"[\w-]+\.c", file.name):
+        raise Failure(f"{file.name!r} is not a name that make can build", "rename it to letters.c")
     if not names:
         raise Failure(f"{file} has no NATIVE_WORKLOAD()", "see docs/compare.md")
     return names
@@ -84,13 +86,24 @@ def definition(tree: Path, symbol: str) -> str | None:
     """Return the object of a kernel tree that seems to define a symbol, or None."""
     name = re.escape(symbol)
     forms = (
-        rf"^EXPORT_(SYMBOL|SYMBOL_GPL|TRACEPOINT_SYMBOL)\({name}\)",
+        rf"^EXPORT_SYMBOL(_GPL)?\({name}\)",
         rf"^SYM_(TYPED_)?FUNC_START\w*\({name}\)",
         rf"^[A-Za-z_][^;=#]*\b{name}\([^;]*$",
         rf"^[A-Za-z_][^;(#]*\b{name}(\[\w*\])?( __\w+)*( =.*)?;$",
     )
     patterns = [re.compile(form, re.MULTILINE) for form in forms]
-    places = ("arch/x86", "mm", "lib", "kernel", "fs", "drivers/dax", "drivers/nvdimm")
+    places = (
+        "arch/x86/lib",
+        "mm",
+        "lib",
+        "kernel",
+        "arch/x86/kernel",
+        "init",
+        "arch/x86/mm",
+        "fs",
+        "drivers/dax",
+        "drivers/nvdimm",
+    )
     for pattern in patterns:
         for place in places:
             for file in sorted((tree / place).rglob("*.[cS]")):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pagemint.base import cache, files, machine
-from pagemint.base.errors import Failure
+from pagemint.base.errors import Failure, TreeFailure
 from pagemint.base.progress import step
 from pagemint.base.run import run
 from pagemint.kernels import objects
@@ -243,7 +243,8 @@ def _compile(named: _Named, half: KernelHalf, work: Path) -> _Glue:
     )
     for file, why in faults.items():
         if file not in workloads:
-            raise Failure(f"{file}.c does not compile with the {named.name} tree: {why}", "fix it")
+            what = f"{file}.c does not compile with the {named.name} tree: {why}"
+            raise TreeFailure(what, "compare a tree of a version nearer to base")
     return _Glue(named, scratch, parts, faults)
 
 

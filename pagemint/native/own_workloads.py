@@ -14,6 +14,8 @@ from pagemint.native.workload import FIRST_PFN, Asked, Task, Timed, Variant, Wor
 from pagemint.results.cases import size_of
 from pagemint.results.rows import Case
 
+_MOST = 1 << 32
+
 
 def is_file(name: str) -> bool:
     """Whether an argument of --workload is a file, not a name."""
@@ -37,11 +39,13 @@ def describe(program: Program, file: Path, trees: Iterable[str]) -> list[Workloa
         for name in workload_names(file):
             about = host.ask(f"own_{name}", tree=able, about=1)
             pages, times = int(about["pages"]), int(about["times"])
-            if pages < 1 or times < 1:
+            if not (0 < pages < _MOST and 0 < times < _MOST):
                 raise Failure(
                     f"{file.name}: {name} has .pages = {pages} and .times = {times}",
-                    "both have to be at least 1",
+                    "both have to be at least 1, and less than 2^32",
                 )
+            if not 0 <= int(about["moved"]) < _MOST:
+                raise Failure(f"{file.name}: .moved of {name} is too large", "give less than 2^32")
             made.append(
                 Workload(
                     name=name,

@@ -78,6 +78,8 @@ def parse(text: str) -> Expectation:
             f"--expect {text!r} cannot be read", "write, for example, 'fsdax: v5/base >= 1.5'"
         )
     workload, *words = (word.strip() for word in match["what"].split(","))
+    if match["tree"] == match["over"]:
+        raise Failure(f"--expect {text!r} compares {match['tree']} with itself", "name two trees")
     bound, most = float(match["bound"]), match["sign"].startswith("<")
     return Expectation(workload, tuple(words), match["tree"], match["over"], most, bound)
 

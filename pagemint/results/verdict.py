@@ -193,7 +193,9 @@ class Judged:
                 copy = (case.function, case.folio_bytes, case.returns)
                 key = (self.called(line), *(copy if is_copy(case) else (case,)))
                 chosen.setdefault(key, []).append(line)
-        return [_headline(lines) for lines in chosen.values()]
+        against = self.result.against
+        over = "" if against == "base" else f"; compared with {against}"
+        return [_headline(lines, over) for lines in chosen.values()]
 
     def noise(self) -> list[str]:
         """Return sentences on how small a difference this machine's times can show."""
@@ -308,8 +310,11 @@ def _scores(lines: list[Line]) -> tuple[float, float]:
     return paired, statistics.geometric_mean(gain.fastest for gain in gains)
 
 
-def _headline(lines: list[Line]) -> str:
-    """Return a sentence on the line that gains least; if there are others, it says so."""
+def _headline(lines: list[Line], over: str) -> str:
+    """Return a sentence on the line that gains least; if there are others, it says so.
+
+    `over` names the tree that it is compared with, unless that is base.
+    """
     line = min(lines, key=lambda line: line.gain.headline if line.gain else 0)
     case, name = line.row.case, line.row.variant
     told = line.verdict in ("faster", "slower")
@@ -318,5 +323,5 @@ def _headline(lines: list[Line]) -> str:
     return (
         f"{title(case)}, {condition(case)}{least}: {name}{' is' if told else ':'} "
         f"{line.sentence}{f'; {share:.2f} of the limit' if share else ''}"
-        f"{'; noisy' if line.gain and line.gain.noisy else ''}."
+        f"{'; noisy' if line.gain and line.gain.noisy else ''}{over}."
     )
