@@ -248,13 +248,14 @@ def _chosen(text: str | None, expected: str) -> tuple[list[Workload], list[Path]
         Failure: there is no such workload, a file has none, or two have one name.
     """
     all_ = known()
-    words = text.split(",") if text else []
+    words = [] if text is None else text.split(",")
     own = [Path(word) for word in dict.fromkeys(words) if own_workloads.is_file(word)]
     theirs = [name for file in own for name in workload_names(file)]
     for name in theirs:
         if name in all_ or theirs.count(name) > 1:
             raise Failure(f"there are two workloads named {name!r}", "rename one")
-    names = [word for word in words if not own_workloads.is_file(word)] if text else list(all_)
+    named_ones = [word for word in words if not own_workloads.is_file(word)]
+    names = list(all_) if text is None else named_ones
     if expected:
         names = [] if expected in theirs else [expected]
     unknown = [name for name in names if name not in all_]

@@ -69,7 +69,8 @@ def machine_options(
         stock: see argv().
     """
     # The machine type decides how much memory is below 4 GiB.
-    options = ["-machine q35"]
+    # Linux warns about CPUs of one socket on several nodes.
+    options = ["-machine q35", f"-smp {cpus},sockets={cpus},cores=1,threads=1"]
     if accel == "tcg":
         # With a thread for each CPU, QEMU 7.2 can fail an assertion of a PCI device while a CPU
         # enumerates the devices.
