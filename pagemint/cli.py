@@ -5,7 +5,6 @@ import argparse
 import errno
 import importlib
 import os
-import re
 import signal
 import sys
 from collections.abc import Collection, Sequence
@@ -25,9 +24,6 @@ COMMANDS = {
     "cache": "show what the cache holds, and remove what is no longer used",
 }
 """The help of each subcommand; each has a module in commands/ with add_arguments() and main()."""
-
-
-_EXPECT = re.compile("--ex(p|pe|pec|pect)?(=|$)")
 
 
 class _Parser(argparse.ArgumentParser):
@@ -78,21 +74,20 @@ def _run(argv: list[str]) -> int:
     if name not in COMMANDS:
         parser(()).parse_args(argv)
         raise AssertionError("argparse accepted an unknown command")
-    # With --expect the exit status is an answer, and failures have statuses of their own.
-    failed = _module(name).failure_status if any(map(_EXPECT.match, argv)) else None
+    module = _module(name)
     try:
-        args = parser([name]).parse_args(argv)
-        status: int = _module(name).main(args)
-    except SystemExit as end:
-        raise (SystemExit(failed(end)) if failed and end.code else end) from None
-    except Exception as error:
-        if not failed:
+        status: int = module.main(parser([name]).parse_args(argv))
+    except (SystemExit, Exception) as error:
+        # A subcommand whose exit status is an answer has statuses of its own for failures.
+        status_of = getattr(module, "failure_status", None)
+        own = status_of(argv, error) if status_of else None
+        if own is None:
             raise
         if isinstance(error, BrokenPipeError):
             _drop_output()
-        else:
+        elif isinstance(error, Exception):
             _report(error)
-        return int(failed(error))
+        return int(own)
     return status
 
 

@@ -3,6 +3,8 @@ from pathlib import Path
 
 import pytest
 
+from pagemint.base import cache
+
 
 @pytest.fixture(autouse=True)
 def cache_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -11,6 +13,12 @@ def cache_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(home))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state-home"))
     return home / "pagemint"
+
+
+@pytest.fixture(scope="session")
+def user_cache() -> Path:
+    """The user's own cache."""
+    return cache.root()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

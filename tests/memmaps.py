@@ -2,9 +2,7 @@
 """Shares memmaps between a native host and a test, and calls memmap_init_zone_device()."""
 
 import mmap
-import os
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 from kernel_lines import LINES, WHOLE
@@ -14,6 +12,7 @@ from pagemint.kernels import objects, sources, trees
 from pagemint.native import link
 from pagemint.native.link import Program
 from pagemint.native.process import Host
+from pagemint.native.window import POISON, blocks_of, shared_map
 from pagemint.native.workload import FIRST_PFN
 
 SECTION = 1 << 15
@@ -21,7 +20,6 @@ PAGEBLOCK = 512
 DEDUPLICATED = 128  # pages of a compound that have a memmap of their own
 MARGIN = 64  # pages that are compared on both sides of the written ones
 WINDOW = 2 * SECTION + 3 * (1 << 18) + 2 * MARGIN
-POISON = 0xA5
 MIGRATE_MOVABLE = 1
 TYPES = ("private", "coherent", "fsdax", "generic", "pci_p2pdma")
 CONFIGS = {"mask": objects.DEBIAN, "pointer": objects.NO_MASK}
@@ -110,12 +108,6 @@ class Memmap:
         return data, blocks_of(self.host, tree), int(answer["events"])
 
 
-def blocks_of(host: Host, tree: str) -> list[str]:
-    """Return the pageblocks of a tree's last run, each as PFN:MIGRATETYPE:ISOLATED."""
-    blocks = host.ask("blocks", tree=tree)
-    return blocks["block"].split(",") if blocks else []
-
-
 def differences(one: bytes, other: bytes) -> list[str]:
     """Return the first few places at which two memmaps differ."""
     if one == other:
@@ -130,18 +122,6 @@ def differences(one: bytes, other: bytes) -> list[str]:
                 if one[at] != other[at]
             ]
     return found[:8]
-
-
-@contextmanager
-def shared_map(program: Program, *, trace: bool, window: int) -> Iterator[tuple[Host, int]]:
-    """Start a host; yield it, and the descriptor of a memmap of `window` pages that it shares."""
-    memory = os.memfd_create("memmap")
-    os.ftruncate(memory, window * STRUCT_PAGE)
-    with Host(program, memory) as host:
-        host.patch("plain", events=int(trace))
-        host.ask("map", first=FIRST_PFN, pages=window, fd=memory)
-        yield host, memory
-    os.close(memory)
 
 
 def open_memmap(program: Program, *, trace: bool, window: int = WINDOW) -> Iterator[Memmap]:

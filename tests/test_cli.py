@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from command_line import pagemint
 
 from pagemint import cli, commands
 from pagemint.base.errors import Failure
@@ -95,16 +96,8 @@ def test_usage_errors_are_one_line(argv: list[str], capsys: pytest.CaptureFixtur
     assert err.count("\n") == 1
 
 
-def _pagemint(*argv: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    program = "import sys; from pagemint.cli import main; sys.exit(main())"
-    env = {**os.environ, **environment}
-    return subprocess.run(
-        [sys.executable, "-c", program, *argv], capture_output=True, text=True, env=env
-    )
-
-
 def test_missing_apt_is_one_line() -> None:
-    ended = _pagemint("source", "get", "7.3", PATH="/nowhere")
+    ended = pagemint("source", "get", "7.3", PATH="/nowhere")
     assert ended.returncode == 1
     assert ended.stdout == ""
     assert ended.stderr.count("\n") == 1
@@ -156,7 +149,7 @@ def test_every_command_has_a_module() -> None:
 
 
 def test_doctor_runs() -> None:
-    ended = _pagemint("doctor")
+    ended = pagemint("doctor")
     assert ended.returncode in (0, 1)
     assert all(line.startswith("trying KVM") for line in ended.stderr.splitlines())
     for word in ("gcc", "movdir64b", "returns", "KVM", "transparent huge", "memory", "disk"):

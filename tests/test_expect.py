@@ -4,11 +4,11 @@
 import os
 import random
 import subprocess
-import sys
 from pathlib import Path
 
 import fake_tree
 import pytest
+from command_line import ARGV, pagemint
 
 from pagemint.base import cache
 from pagemint.base.errors import Failure
@@ -90,20 +90,8 @@ def test_a_verdict_needs_the_whole_interval(
 # The command.
 
 
-@pytest.fixture(scope="module")
-def user_cache() -> Path:
-    """The user's own cache, which has the kernel's source."""
-    return cache.root()
-
-
 def _bench(home: Path, *argv: str) -> subprocess.CompletedProcess[str]:
-    program = "import sys; from pagemint.cli import main; sys.exit(main())"
-    return subprocess.run(
-        [sys.executable, "-c", program, "bench", "--size", "4GB", *argv],
-        capture_output=True,
-        text=True,
-        env=os.environ | {"XDG_CACHE_HOME": str(home.parent)},
-    )
+    return pagemint("bench", "--size", "4GB", *argv, XDG_CACHE_HOME=str(home.parent))
 
 
 def test_the_exit_status_is_the_verdict(user_cache: Path) -> None:
@@ -135,8 +123,7 @@ def test_a_wrong_argument_ends_a_bisection(user_cache: Path, argv: list[str], sa
 
 
 def test_a_reader_that_has_gone_ends_a_bisection(user_cache: Path) -> None:
-    program = "import sys; from pagemint.cli import main; sys.exit(main())"
-    argv = [sys.executable, "-c", program, "bench", "--size", "4GB"]
+    argv = [*ARGV, "bench", "--size", "4GB"]
     read, write = os.pipe()
     os.close(read)
     ended = subprocess.run(

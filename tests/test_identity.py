@@ -14,7 +14,6 @@ from memmaps import (
     MARGIN,
     MIGRATE_MOVABLE,
     PAGEBLOCK,
-    POISON,
     SECTION,
     TYPES,
     WINDOW,
@@ -26,6 +25,7 @@ from memmaps import (
 )
 
 from pagemint.base.memmap import MODES, STRUCT_PAGE
+from pagemint.native.window import POISON
 from pagemint.native.workload import FIRST_PFN
 
 EXAMPLES = 30_000 if os.environ.get("PAGEMINT_LONG") else 1500

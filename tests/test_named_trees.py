@@ -4,14 +4,14 @@
 import difflib
 import itertools
 import json
-import os
 import subprocess
-import sys
+from dataclasses import replace
 from pathlib import Path
 
 import fake_result
 import fake_tree
 import pytest
+from command_line import pagemint
 from test_tables import everything, screen
 
 from pagemint.base import cache
@@ -57,7 +57,7 @@ def _git(tree: Path, *argv: str) -> str:
 
 def _make(text: str, base: trees.Tree) -> trees.Tree:
     (one,) = named.parse([text])
-    return named.make(one, base)
+    return one.make(base)
 
 
 def _contents(tree: Path) -> dict[str, bytes]:
@@ -231,12 +231,6 @@ def test_gains_are_over_the_tree_that_was_asked_for() -> None:
 # Real trees.
 
 
-@pytest.fixture(scope="module")
-def user_cache() -> Path:
-    """The user's own cache, which has the kernel's source."""
-    return cache.root()
-
-
 @pytest.fixture
 def in_user_cache(user_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(user_cache.parent))
@@ -251,9 +245,7 @@ def test_every_mode_of_the_series_leaves_the_memmaps_of_base(in_user_cache: None
     assert chosen.modal == (Variant("base"), Variant("base2"), *patched)
     assert choose(program, pair, all_modes=False).modal == chosen.modal[:3]
     assert identity.differences(program, chosen.modal[2:]) == {"patched": ""}
-    lacking = program.__class__(
-        program.path, program.traps, program.sites, {("patched", "folio"): "it has no f"}
-    )
+    lacking = replace(program, lacks={("patched", "folio"): "it has no f"})
     workloads = [known()[name] for name in ("fsdax", "folio")]
     assert able(chosen, lacking, pair, workloads, "base") == {workloads[0]: chosen}
 
@@ -270,12 +262,9 @@ def test_a_tree_with_one_wrong_bit_is_named_and_timed(in_user_cache: None, tmp_p
     wrong = [*lines[:end], *_FLIP.splitlines(keepends=True), *lines[end:]]
     patch = tmp_path / "wrong.patch"
     patch.write_text("".join(difflib.unified_diff(lines, wrong, f"a/{path}", f"b/{path}")))
-    program = "import sys; from pagemint.cli import main; sys.exit(main())"
     argv = ["bench", "--tree", f"wrong={patch}", "--size", "256MiB", "--workload", "fsdax,boot"]
     argv += ["--runs", "1", "--json", str(tmp_path / "result.json")]
-    ended = subprocess.run(
-        [sys.executable, "-c", program, *argv], capture_output=True, text=True, env=os.environ
-    )
+    ended = pagemint(*argv)
     assert ended.returncode == 0, ended.stderr
     said = "fsdax: page 100, word 5 is 0x1, not 0x0"
     assert f"pagemint: the memmap of wrong differs from base's: {said}\n" in ended.stderr

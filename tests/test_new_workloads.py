@@ -12,7 +12,7 @@ from pathlib import Path
 import fake_tree
 import pytest
 
-from pagemint.base import cache, files
+from pagemint.base import files
 
 _C = """// SPDX-License-Identifier: GPL-2.0-only
 #include <linux/jump_label.h>
@@ -81,12 +81,6 @@ files.NATIVE = Path(sys.argv[1])
 workloads.__path__.append(sys.argv[2])
 sys.exit(cli.main(["bench", "--kernel", *sys.argv[3:]]))
 """
-
-
-@pytest.fixture(scope="module")
-def user_cache() -> Path:
-    """The user's own cache, which has the kernel's source."""
-    return cache.root()
 
 
 def _bench(

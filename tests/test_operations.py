@@ -6,11 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 from kernel_lines import LINES, WHOLE
-from memmaps import POISON, blocks_of, differences, program_for, shared_map
+from memmaps import differences, program_for
 
 from pagemint.base.memmap import STRUCT_PAGE
 from pagemint.native.link import Program
 from pagemint.native.process import Host
+from pagemint.native.window import POISON, blocks_of, shared_map
 from pagemint.native.workload import FIRST_PFN
 from pagemint.native.workloads import known
 

@@ -10,11 +10,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from kernel_lines import WHOLE
-from memmaps import HOSTS, POISON, blocks_of, differences, program_for, shared_map
+from memmaps import HOSTS, differences, program_for
 
 from pagemint.base.memmap import MODES, STRUCT_PAGE
 from pagemint.native.link import Program
 from pagemint.native.process import Host
+from pagemint.native.window import POISON, blocks_of, shared_map
 from pagemint.native.workload import FIRST_PFN
 
 SECTION = 1 << 15

@@ -2,39 +2,26 @@
 """Workloads in a C file of the user's: the examples run; a wrong file ends in one line."""
 
 import json
-import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from command_line import pagemint
 
-from pagemint.base import cache, files
+from pagemint.base import files
 from pagemint.base.errors import Failure
 from pagemint.kernels import sources, steps
 from pagemint.native import own_workloads
-from pagemint.native.kernel_half import definition
+from pagemint.native.kernel_half import KernelHalf, definition
 from pagemint.native.link import Program
 
 _DOCS = (Path(__file__).parent.parent / "docs/compare.md").read_text()
 (_EXAMPLE,) = re.findall("```c\n(.*?)```", _DOCS, re.DOTALL)
 
 
-@pytest.fixture(scope="module")
-def user_cache() -> Path:
-    """The user's own cache, which has the kernel's source."""
-    return cache.root()
-
-
 def _bench(home: Path, *argv: str | Path) -> subprocess.CompletedProcess[str]:
-    program = "import sys; from pagemint.cli import main; sys.exit(main())"
-    return subprocess.run(
-        [sys.executable, "-c", program, "bench", "--runs", "1", "--no-report", *argv],
-        capture_output=True,
-        text=True,
-        env=os.environ | {"XDG_CACHE_HOME": str(home.parent)},
-    )
+    return pagemint("bench", "--runs", "1", "--no-report", *argv, XDG_CACHE_HOME=str(home.parent))
 
 
 def _refusal(home: Path, *argv: str | Path) -> str:
@@ -95,7 +82,7 @@ def test_a_workload_without_memory_is_refused(tmp_path: Path) -> None:
     host.chmod(0o755)
     file.write_text(_EXAMPLE)
     with pytest.raises(Failure, match=r"one.c: clear_one has .pages = 0 and .times = 1; both have"):
-        own_workloads.describe(Program(host, host, host, {}), file, ["base"])
+        own_workloads.describe(Program(host, host, host, {}), KernelHalf([file]), ["base"])
 
 
 def test_a_tree_that_lacks_the_code_is_left_out(user_cache: Path, tmp_path: Path) -> None:

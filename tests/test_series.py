@@ -6,13 +6,13 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
 import fake_result
 import fake_tree
 import pytest
+from command_line import pagemint
 from kernel_lines import LINES
 
 from pagemint.base import files
@@ -87,16 +87,6 @@ def _state(tree: Path) -> dict[str, bytes]:
 
 def _commits(tree: Path, base: str, branch: str = _BRANCH) -> list[str]:
     return _git(tree, "rev-list", "--reverse", f"{base}..{branch}").split()
-
-
-def _pagemint(*argv: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    program = "import sys; from pagemint.cli import main; sys.exit(main())"
-    return subprocess.run(
-        [sys.executable, "-c", program, *argv],
-        capture_output=True,
-        text=True,
-        env={**os.environ, **environment},
-    )
 
 
 # The contents of kernel/.
@@ -440,7 +430,7 @@ def test_no_identity_is_one_line(plain: Path, tmp_path: Path, target: str) -> No
     result = json.loads(kept.benches()[0].read_text())
     result["kernel"]["series"] = steps.digest(fake_tree.LINE, code=True)
     (tmp_path / "now.json").write_text(json.dumps(result))
-    ended = _pagemint(
+    ended = pagemint(
         "series",
         target,
         given,
@@ -461,7 +451,7 @@ def test_no_identity_is_one_line(plain: Path, tmp_path: Path, target: str) -> No
 @pytest.mark.parametrize("line", ["2.4", "7", "", "../7.3"])
 def test_an_unknown_line_is_one_line(plain: Path, line: str) -> None:
     before = _state(plain)
-    ended = _pagemint("series", "--kernel", line, "--tree", plain)
+    ended = pagemint("series", "--kernel", line, "--tree", plain)
     assert (ended.returncode, ended.stdout) == (1, "")
     assert ended.stderr == (
         f"pagemint: the series has no edits for Linux {line!r}; "
@@ -508,7 +498,7 @@ def test_an_interruption_leaves_no_half_made_branch(
         f'exec {real} "$@"\n'
     )
     (tmp_path / "bin/git").chmod(0o755)
-    ended = _pagemint("series", "--tree", tree, PATH=f"{tmp_path}/bin:{os.environ['PATH']}")
+    ended = pagemint("series", "--tree", tree, PATH=f"{tmp_path}/bin:{os.environ['PATH']}")
     assert (tmp_path / "reached").exists()
     assert ended.returncode == 130
     # On a slow machine a line about the slow stage may come first.
@@ -603,7 +593,7 @@ def test_results_that_lack_a_figure_leave_everything_as_it_was(
     before = _state(plain)
     given = plain if target == "--tree" else tmp_path / "mails"
     argv = ("--kernel", fake_tree.LINE, target, given, "--results", tmp_path / "fake.json")
-    ended = _pagemint("series", *argv)
+    ended = pagemint("series", *argv)
     assert (ended.returncode, ended.stdout) == (1, "")
     assert re.fullmatch(
         r"pagemint: the message of \S+ needs the row \S+ \S+( .*)?, which no result has \(\S+\);"
@@ -622,7 +612,7 @@ def test_the_results_that_are_given_are_in_the_commits(plain: Path, tmp_path: Pa
     texts = messages.filled([str(newest)])
     for topic in _TOPICS:
         texts.pop(f"{topic}/{steps.COVER}")
-    ended = _pagemint("series", "--tree", plain, "--results", tmp_path / "other.json")
+    ended = pagemint("series", "--tree", plain, "--results", tmp_path / "other.json")
     assert ended.returncode == 0, ended.stderr
     log = _git(plain, "log", "--format=%B", f"base..{_BRANCH}")
     assert log.count("(Other CPU,") == sum(text.count(f"({cpu},") for text in texts.values()) > 0

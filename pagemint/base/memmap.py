@@ -7,6 +7,9 @@ PAGE = 4096
 STRUCT_PAGE = 64
 """Bytes of a struct page in every configuration that is timed."""
 
+SECTION = (128 << 20) // PAGE
+"""Pages of a section on x86-64."""
+
 MODES = ("slow", "cached", "streaming", "published")
 """The values of memmap_init= in a kernel with all topics."""
 

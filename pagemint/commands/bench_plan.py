@@ -4,21 +4,21 @@
 import argparse
 import os
 import platform
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pagemint.base import cache, machine, returns
-from pagemint.base.errors import Failure, TreeFailure
+from pagemint.base.errors import Failure
 from pagemint.base.memmap import MOST_THREADS, PAGE, STRUCT_PAGE
 from pagemint.base.progress import note
 from pagemint.base.sizes import format_size, parse_size
 from pagemint.kernels import named, objects, sources, steps, trees
 from pagemint.kernels.named import Named
+from pagemint.kernels.trees import BASE
 from pagemint.native import identity, link, own_workloads, variants
-from pagemint.native.kernel_half import KernelHalf, workload_names
-from pagemint.native.link import BASE, Program
+from pagemint.native.kernel_half import KernelHalf
+from pagemint.native.link import Program
 from pagemint.native.rounds import Patience
 from pagemint.native.variants import Variants
 from pagemint.native.workload import Asked, Workload
@@ -96,8 +96,9 @@ def plan(args: argparse.Namespace, expected: Expectation | None) -> Plan:
     """
     if expected:
         _check_alone(args)
-    workloads, own = _chosen(args.workload, expected.workload if expected else "")
-    half = KernelHalf(own)
+    words = None if args.workload is None else list(dict.fromkeys(args.workload.split(",")))
+    half = KernelHalf([Path(word) for word in words or () if own_workloads.is_file(word)])
+    workloads = _chosen(words, half, expected.workload if expected else "")
     sizes = list(dict.fromkeys(_checked_size(text) for text in args.size.split(",")))
     threads = (1,) if expected else _threads(args.threads)
     patience = _patience(args.runs, args.precise)
@@ -111,17 +112,13 @@ def plan(args: argparse.Namespace, expected: Expectation | None) -> Plan:
     workloads = _present(workloads, found.line, named=bool(expected or args.workload))
 
     compared = _trees(found, asked_trees)
-    for tree in compared:
-        with _blaming(tree):
-            objects.build(tree, objects.DEBIAN, half.objects)
     count = expect.PLACEMENTS if expected else 1
     programs = link.link_placed(compared, objects.DEBIAN, count, half=half)
-    for file in own:
-        names = [tree.name for tree in compared]
-        workloads += own_workloads.describe(programs[0], file, names)
+    own = own_workloads.describe(programs[0], half, [tree.name for tree in compared])
+    _check_machine(own, [Asked(0)])
+    workloads += own
     if expected:
         workloads = [one for one in workloads if one.name == expected.workload]
-    _check_machine(workloads, [Asked(size, threads) for size in sizes])
     all_modes = args.modes or not (asked_trees or expected)
     chosen = variants.choose(programs[0], compared, all_modes=all_modes)
     return Plan(
@@ -170,20 +167,9 @@ def _trees(found: sources.Source, asked: Sequence[Named]) -> list[trees.Tree]:
         return list(trees.pair(found))
     made = [trees.unpatched(BASE, found)]
     for one in asked:
-        with _blaming(one):
-            made.append(named.make(one, made[0]))
+        with trees.blamed(one.name):
+            made.append(one.make(made[0]))
     return made
-
-
-@contextmanager
-def _blaming(tree: Named | trees.Tree) -> Iterator[None]:
-    """Turn a failure into one of the tree, unless the tree is base."""
-    try:
-        yield
-    except Failure as failure:
-        if tree.name == BASE:
-            raise
-        raise TreeFailure(failure.message, failure.remedy) from failure
 
 
 def _check_alone(args: argparse.Namespace) -> None:
@@ -237,32 +223,32 @@ def _config(tree: trees.Tree) -> str:
     return f"{objects.DEBIAN.name} ({cache.digest(sources.config_for(tree.line))})"
 
 
-def _chosen(text: str | None, expected: str) -> tuple[list[Workload], list[Path]]:
-    """Return the lab's workloads that --workload or --expect names, and the user's files.
+def _chosen(words: Sequence[str] | None, half: KernelHalf, expected: str) -> list[Workload]:
+    """Return the lab's workloads that --workload or --expect names.
 
     Args:
-        text: the argument of --workload; None stands for all of the lab's.
+        words: the words of --workload; None stands for all of the lab's workloads.
+        half: has the workloads in the files among these words.
         expected: the workload of --expect; "" if there is none.
 
     Raises:
-        Failure: there is no such workload, a file has none, or two have one name.
+        Failure: there is no such workload, or two have one name.
     """
     all_ = known()
-    words = [] if text is None else text.split(",")
-    own = [Path(word) for word in dict.fromkeys(words) if own_workloads.is_file(word)]
-    theirs = [name for file in own for name in workload_names(file)]
+    theirs = [name for names in half.own.values() for name in names]
     for name in theirs:
         if name in all_ or theirs.count(name) > 1:
             raise Failure(f"there are two workloads named {name!r}", "rename one")
-    named_ones = [word for word in words if not own_workloads.is_file(word)]
-    names = list(all_) if text is None else named_ones
+    names = (
+        list(all_) if words is None else [one for one in words if not own_workloads.is_file(one)]
+    )
     if expected:
         names = [] if expected in theirs else [expected]
     unknown = [name for name in names if name not in all_]
     if unknown:
         choice = ", ".join([*all_, *theirs])
         raise Failure(f"there is no workload {unknown[0]!r}", f"choose from {choice}")
-    return [all_[name] for name in dict.fromkeys(names)], own
+    return [all_[name] for name in names]
 
 
 def _present(workloads: Sequence[Workload], line: str, *, named: bool) -> list[Workload]:

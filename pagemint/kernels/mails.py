@@ -2,7 +2,6 @@
 """Patches as mails: a mailbox, or a directory with a file for each patch."""
 
 import mailbox
-import os
 import re
 import tempfile
 from collections.abc import Sequence
@@ -13,8 +12,8 @@ from email.parser import BytesParser
 from pathlib import Path
 from typing import Any
 
+from pagemint.base import git
 from pagemint.base.errors import Failure
-from pagemint.base.run import run
 
 _SUFFIXES = (".patch", ".diff", ".eml")
 _DIFF = re.compile(r"^(diff --git |--- .*\n\+\+\+ )", re.MULTILINE)
@@ -68,7 +67,7 @@ def read(where: Path) -> list[Patch]:
 
 
 def apply(patches: Sequence[Patch], tree: Path, where: Path, version: str) -> None:
-    """Apply patches to a tree; files are replaced, so a hard link keeps the old contents.
+    """Apply patches to a tree, as git.apply() does.
 
     Args:
         patches: the patches.
@@ -79,15 +78,12 @@ def apply(patches: Sequence[Patch], tree: Path, where: Path, version: str) -> No
     Raises:
         Failure: a patch does not apply exactly; those before it stay applied.
     """
-    # Keep git from using a repository above the tree.
-    env = os.environ | {"GIT_CEILING_DIRECTORIES": str(tree.parent), "LC_ALL": "C"}
     for number, patch in enumerate(patches, 1):
         with tempfile.NamedTemporaryFile("w", suffix=".patch") as file:
             file.write(patch.text)
             file.flush()
             try:
-                argv = ["git", "apply", "--whitespace=nowarn", file.name]
-                run(argv, cwd=tree, env=env, what=f"patch {number} of {where}")
+                git.apply(Path(file.name), tree, f"patch {number} of {where}")
             except Failure as failure:
                 at = re.search(r"error: (.*)", failure.message)
                 raise Failure(

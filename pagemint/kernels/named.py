@@ -3,14 +3,14 @@
 
 import os
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pagemint.base import cache
 from pagemint.base.errors import Failure
+from pagemint.base.git import git
 from pagemint.base.progress import step
-from pagemint.base.run import run
 from pagemint.kernels import mails, sources, steps, trees
 from pagemint.kernels.trees import Tree
 
@@ -28,17 +28,21 @@ class Named:
     Attributes:
         name: its name.
         where: the text that says where it comes from.
+        make: returns it, made if it is not in the cache; the argument is the tree to which patches
+            and topics are applied. Raises Failure if a patch does not apply, or the disk is full.
     """
 
     name: str
     where: str
+    make: Callable[[Tree], Tree] = field(compare=False)
 
 
 def parse(texts: Sequence[str]) -> list[Named]:
-    """Return the trees that several NAME=WHERE name.
+    """Return the trees that several NAME=WHERE name. The user's own files do not change.
 
     Raises:
-        Failure: one has another form, or a name is not allowed or given twice.
+        Failure: one has another form; a name is not allowed or given twice; or there is no such
+            tree, commit, topic or patch.
     """
     found: list[Named] = []
     for text in texts:
@@ -54,121 +58,88 @@ def parse(texts: Sequence[str]) -> list[Named]:
             raise Failure(f"--tree {text}: the name {name} is taken", "choose another name")
         if name in (one.name for one in found):
             raise Failure(f"--tree {text}: there are two trees named {name}", "rename one")
-        found.append(Named(name, where))
-        _check(found[-1])
+        found.append(Named(name, where, _maker(name, where)))
     return found
 
 
-def make(named: Named, base: Tree) -> Tree:
-    """Return a named tree, made if it is not in the cache. The user's own files do not change.
-
-    Args:
-        named: the tree.
-        base: the tree to which patches and topics are applied.
-
-    Raises:
-        Failure: there is no such tree, commit or topic; a patch does not apply; the disk is full.
-    """
-    where = named.where
+def _maker(name: str, where: str) -> Callable[[Tree], Tree]:
+    """Return the function that makes a tree; whatever it needs of the user's is read here."""
     if where.startswith(_SERIES):
-        return trees.with_topics(named.name, base, _topics(named))
+        topics = steps.topics(where.removeprefix(_SERIES).split(","))
+        return lambda base: trees.with_topics(name, base, topics)
     path = Path(where).expanduser()
-    if _is_tree(path):
-        return trees.unpatched(named.name, sources.from_tree(path))
-    if path.is_file() or mails.is_directory(path):
+    if path.is_file() or (mails.is_directory(path) and not sources.is_tree(path)):
         patches = mails.read(path)
-        return trees.changed(
-            named.name,
+        return lambda base: trees.changed(
+            name,
             base,
             cache.digest(base.key, *(one.text for one in patches)),
             f"applying {where} to Linux {base.version}",
             lambda work: mails.apply(patches, work, path, base.version),
         )
-    return _at_commit(named)
+    if path.is_dir():
+        found = sources.from_tree(path)
+        return lambda base: trees.unpatched(name, found)
+    directory, revision = _repository(name, where)
+    tree = _tree_of(name, directory, revision)
+    return lambda base: _at_commit(name, where, directory, tree)
 
 
-def _check(named: Named) -> None:
-    """Check what can be checked without a base tree."""
-    if named.where.startswith(_SERIES):
-        _topics(named)
-        return
-    path = Path(named.where).expanduser()
-    if _is_tree(path):
-        return
-    if path.is_file():
-        mails.read(path)
-    elif path.is_dir():
-        if not mails.is_directory(path):
-            sources.from_tree(path)
-    else:
-        _tree_of(named)
-
-
-def _is_tree(path: Path) -> bool:
-    return (path / "Makefile").is_file() and (path / "mm/mm_init.c").is_file()
-
-
-def _repository(named: Named) -> tuple[Path, str]:
+def _repository(name: str, where: str) -> tuple[Path, str]:
     """Return the directory and the revision of DIR@REV.
 
     Raises:
         Failure: there is no such directory.
     """
-    parts = named.where.split("@")
+    parts = where.split("@")
     for end in range(1, len(parts)):
         directory = Path("@".join(parts[:end])).expanduser()
         if parts[0] and directory.is_dir():
             return directory, "@".join(parts[end:])
-    raise Failure(f"--tree {named.name}: there is no {named.where}", f"give {_FORMS}")
+    raise Failure(f"--tree {name}: there is no {where}", f"give {_FORMS}")
 
 
 def _git(directory: Path, *argv: str, **more: str) -> str:
     """Run git on the repository of a directory, whatever repository it is called from."""
     env = {key: value for key, value in os.environ.items() if key not in _WHERE_GIT_LOOKS} | more
-    return run(["git", *argv], cwd=directory, env=env, what=f"git {argv[0]} in {directory}")
+    return git(directory, *argv, env=env)
 
 
-def _topics(named: Named) -> list[steps.Topic]:
-    return steps.topics(named.where.removeprefix(_SERIES).split(","))
-
-
-def _tree_of(named: Named) -> str:
+def _tree_of(name: str, directory: Path, revision: str) -> str:
     """Return git's name for the files of a commit."""
-    directory, revision = _repository(named)
     wanted = f"{revision or 'HEAD'}^{{tree}}"
     try:
         tree = _git(directory, "rev-parse", "--verify", "--end-of-options", wanted).strip()
     except Failure as failure:
         raise Failure(
-            f"--tree {named.name}: {directory} has no commit {revision} ({failure.message})",
+            f"--tree {name}: {directory} has no commit {revision} ({failure.message})",
             "name a commit, branch or tag of a git repository",
         ) from failure
     try:
         _git(directory, "cat-file", "-e", f"{tree}:mm/mm_init.c")
     except Failure as failure:
         raise Failure(
-            f"--tree {named.name}: {revision} of {directory} is not a Linux tree",
+            f"--tree {name}: {revision} of {directory} is not a Linux tree",
             "name the top directory of a repository of the kernel",
         ) from failure
     return tree
 
 
-def _at_commit(named: Named) -> Tree:
-    directory, _ = _repository(named)
-    tree = _tree_of(named)
+def _at_commit(name: str, where: str, directory: Path, tree: str) -> Tree:
+    """Return the tree with the files that git calls `tree`, copied into the cache."""
 
     def make(work: Path) -> None:
         cache.need_space(work, trees.ROOM, "a kernel tree")
-        with step(f"copying {named.where}"):
+        with step(f"copying {where}"):
             # An index and files of its own: those of the user stay as they are.
             linux, index = work / "linux", str(work / "index")
             linux.mkdir()
             own = _git(directory, "rev-parse", "--absolute-git-dir").strip()
-            for argv in (["read-tree", tree], ["checkout-index", "--all"]):
-                where = {"GIT_DIR": own, "GIT_WORK_TREE": str(linux), "GIT_INDEX_FILE": index}
-                _git(linux, *argv, **where)
+            places = {"GIT_DIR": own, "GIT_WORK_TREE": str(linux), "GIT_INDEX_FILE": index}
+            _git(linux, "read-tree", tree, **places)
+            _git(linux, "checkout-index", "--all", **places)
             Path(index).unlink()
 
     path = cache.entry("trees", f"git-{tree}", make) / "linux"
     found = sources.from_tree(path)
-    return Tree(named.name, path, f"git-{tree}", steps.nearest_line(found.line), found.version)
+    return Tree(name, path, f"git-{tree}", steps.nearest_line(found.line), found.version)

@@ -129,9 +129,7 @@ def from_tree(directory: Path) -> Source:
         Failure: `directory` is not a Linux source tree.
     """
     tree = directory.absolute()
-    missing = [
-        name for name in ("Makefile", "Kconfig", "mm/mm_init.c") if not (tree / name).is_file()
-    ]
+    missing = _missing(tree)
     version = None if missing else _tree_version(tree)
     if version is None:
         lack = f"it has no {missing[0]}" if missing else "its Makefile names no version"
@@ -143,6 +141,17 @@ def from_tree(directory: Path) -> Source:
     cached = _cached(line)
     config = cached.config if cached else None
     return Source(version, line, None, tree, config or _cached_config(line))
+
+
+def is_tree(directory: Path) -> bool:
+    """Whether a directory is a Linux source tree."""
+    return not _missing(directory)
+
+
+def _missing(tree: Path) -> list[str]:
+    """Return the files that a Linux source tree has and this directory has not."""
+    names = ("Makefile", "Kconfig", "mm/mm_init.c")
+    return [name for name in names if not (tree / name).is_file()]
 
 
 def _keys(kind: str) -> list[str]:

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Reads the topics and steps (the patches) of kernel/series/, and applies them to a tree."""
 
-import os
 import re
 import shutil
 import tempfile
@@ -10,9 +9,8 @@ from dataclasses import dataclass
 from functools import cache as once
 from pathlib import Path
 
-from pagemint.base import cache, files
+from pagemint.base import cache, files, git
 from pagemint.base.errors import Failure
-from pagemint.base.run import run
 from pagemint.kernels import sources
 
 COVER = "cover"
@@ -288,11 +286,8 @@ def _apply(one: Step, tree: Path, earlier: dict[str, bytes]) -> dict[str, bytes]
 
 
 def _git_apply(one: Step, diff: Path, scratch: Path) -> None:
-    # Keep git from using a repository above the scratch directory.
-    env = os.environ | {"GIT_CEILING_DIRECTORIES": str(scratch.parent), "LC_ALL": "C"}
-    argv = ["git", "apply", "--whitespace=nowarn", str(diff)]
     try:
-        run(argv, cwd=scratch, env=env, what=f"step {one.path}")
+        git.apply(diff, scratch, f"step {one.path}")
     except Failure as failure:
         named = re.search(r"error: (\S+): patch does not apply", failure.message)
         if not named:

@@ -3,16 +3,21 @@
 
 import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pagemint.base import cache
+from pagemint.base.errors import Failure, TreeFailure
 from pagemint.base.progress import step
 from pagemint.base.run import run
 from pagemint.kernels import steps
 from pagemint.kernels.sources import Source
 from pagemint.kernels.steps import Topic
+
+BASE = "base"
+"""The name of the unpatched tree."""
 
 PATCHED = "patched"
 """The name of the tree with all topics of the series."""
@@ -73,7 +78,7 @@ def pair(found: Source) -> tuple[Tree, Tree]:
     Raises:
         Failure: an edit of the series does not apply, or the disk is full.
     """
-    base = unpatched("base", found)
+    base = unpatched(BASE, found)
     return base, with_topics(PATCHED, base, steps.topics())
 
 
@@ -126,6 +131,21 @@ def changed(name: str, base: Tree, key: str, what: str, change: Callable[[Path],
             change(work / "linux")
 
     return replace(base, name=name, key=key, path=cache.entry("trees", key, make) / "linux")
+
+
+@contextmanager
+def blamed(name: str) -> Iterator[None]:
+    """Turn a failure into one of the tree `name`, unless that is base.
+
+    Raises:
+        TreeFailure: for another tree.
+    """
+    try:
+        yield
+    except Failure as failure:
+        if name == BASE:
+            raise
+        raise TreeFailure(failure.message, failure.remedy) from failure
 
 
 def _listing(tree: Path) -> str:

@@ -4,7 +4,6 @@
 import itertools
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from types import TracebackType
 
 from pagemint.base.progress import note, step
 from pagemint.base.sizes import format_size
@@ -13,7 +12,7 @@ from pagemint.native.process import Host
 from pagemint.native.workload import Asked, Workload
 
 
-class Hosts:
+class Hosts(ExitStack):
     """The hosts of a bench; workloads with the same setup share one.
 
     Attributes:
@@ -22,23 +21,11 @@ class Hosts:
 
     def __init__(self, programs: Sequence[Program]) -> None:
         """Start hosts of `programs` in turn; the `with` statement ends the last one."""
+        super().__init__()
         self._programs = itertools.cycle(programs)
-        self._stack = ExitStack()
         self._held: tuple[object, ...] | None = None
         self._host: Host | None = None
         self.huge_bytes = 0
-
-    def __enter__(self) -> "Hosts":
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        # With the error, so that a host whose code loops is killed.
-        self._stack.__exit__(kind, error, trace)
 
     def of(self, workload: Workload, asked: Asked) -> Iterator[Host]:
         """Yield hosts for the workload, a new one each time that it needs another process."""
@@ -53,8 +40,8 @@ class Hosts:
 
     def _start(self, workload: Workload, asked: Asked) -> None:
         # The memory may not suffice for two hosts at once.
-        self._stack.close()
-        self._host = self._stack.enter_context(Host(next(self._programs)))
+        self.close()
+        self._host = self.enter_context(Host(next(self._programs)))
         size = workload.memory(asked)
         with step(f"touching {format_size(size)} of memory"):
             huge = workload.setup(self._host, asked)

@@ -2,18 +2,17 @@
 """Compares the memmaps that trees leave with those of base, byte for byte."""
 
 import mmap
-import os
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from pagemint.base.memmap import PAGE, STRUCT_PAGE
-from pagemint.native.link import BASE, Program
+from pagemint.base.memmap import SECTION, STRUCT_PAGE
+from pagemint.kernels.trees import BASE
+from pagemint.native.link import Program
 from pagemint.native.process import Host
-from pagemint.native.workload import FIRST_PFN, Variant
+from pagemint.native.window import POISON, blocks_of, shared_map
+from pagemint.native.workload import FIRST_PFN, Variant, choose
 
-_SECTION = (128 << 20) // PAGE
 _MARGIN = 64  # pages on both sides that nobody may write
-_POISON = 0xA5
 _WORD = 8
 
 
@@ -29,10 +28,10 @@ class _Device(NamedTuple):
 
 
 _DEVICES = (
-    _Device("fsdax", "fsdax", 0, 3, 2 * _SECTION + 5),
-    _Device("private", "private", 0, 0, _SECTION),
-    _Device("devdax, deduplicated", "generic", 9, 0, _SECTION),
-    _Device("devdax", "generic", 9, 0, 2 * _SECTION, altmap=1),
+    _Device("fsdax", "fsdax", 0, 3, 2 * SECTION + 5),
+    _Device("private", "private", 0, 0, SECTION),
+    _Device("devdax, deduplicated", "generic", 9, 0, SECTION),
+    _Device("devdax", "generic", 9, 0, 2 * SECTION, altmap=1),
     _Device("devdax, 1 GiB", "generic", 18, 0, 1 << 18, altmap=1),
 )
 _PAGES = max(device.start + device.pages for device in _DEVICES) + 2 * _MARGIN
@@ -46,20 +45,16 @@ def differences(program: Program, variants: Sequence[Variant]) -> Mapping[str, s
         variants: the trees to compare, each in all its modes that are timed.
     """
     found = {one.tree: program.lacks.get((one.tree, "device"), "") for one in variants}
-    memory = os.memfd_create("memmap")
-    try:
-        os.ftruncate(memory, _PAGES * STRUCT_PAGE)
-        with Host(program, memory) as host, mmap.mmap(memory, 0) as window:
-            host.patch("plain")
-            host.ask("map", first=FIRST_PFN, pages=_PAGES, fd=memory)
-            for device in _DEVICES:
-                base = _left(host, window, Variant(BASE), device)
-                for variant in variants:
-                    if not found[variant.tree]:
-                        left = _left(host, window, variant, device)
-                        found[variant.tree] = _difference(device, variant, base, left)
-    finally:
-        os.close(memory)
+    with (
+        shared_map(program, trace=False, window=_PAGES) as (host, memory),
+        mmap.mmap(memory, 0) as window,
+    ):
+        for device in _DEVICES:
+            base = _left(host, window, Variant(BASE), device)
+            for variant in variants:
+                if not found[variant.tree]:
+                    left = _left(host, window, variant, device)
+                    found[variant.tree] = _difference(device, variant, base, left)
     return found
 
 
@@ -67,9 +62,8 @@ def _left(
     host: Host, window: mmap.mmap, variant: Variant, device: _Device
 ) -> tuple[bytes, list[str]]:
     """Return the memmap and the pageblocks that a tree leaves."""
-    if variant.mode:
-        host.ask("mode", tree=variant.tree, name=variant.mode)
-    host.ask("poison", byte=_POISON, first=FIRST_PFN, pages=_PAGES)
+    choose(host, variant)
+    host.ask("poison", byte=POISON, first=FIRST_PFN, pages=_PAGES)
     host.ask(
         "init",
         tree=variant.tree,
@@ -79,8 +73,7 @@ def _left(
         order=device.order,
         altmap=device.altmap,
     )
-    blocks = host.ask("blocks", tree=variant.tree)
-    return bytes(window), blocks["block"].split(",") if blocks else []
+    return bytes(window), blocks_of(host, variant.tree)
 
 
 def _difference(

@@ -13,7 +13,7 @@ class KernelHalf:
     """Glue, the lab's workloads and the user's.
 
     Attributes:
-        own: the workload files of the user.
+        own: the workload files of the user, and the names of the workloads in each.
         workloads: all workload files.
         sources: all C files.
         headers: the headers that they include.
@@ -23,22 +23,18 @@ class KernelHalf:
         """Add the workload files `own` to those of the lab.
 
         Raises:
-            Failure: a file cannot be read, or has the name of another one.
+            Failure: a file cannot be read, has the name of another one, or has no workload.
         """
         glue = sorted(files.NATIVE.glob("glue/*.c"))
-        self.own = tuple(own)
         self.workloads = (*sorted(files.NATIVE.glob("workloads/*.c")), *own)
         self.sources = (*glue, *self.workloads)
         self.headers = (*files.NATIVE.glob("*.h"), *files.NATIVE.glob("glue/*.h"))
-        try:
-            self._texts = [one.read_text(errors="replace") for one in self.sources]
-        except OSError as error:
-            why = f"cannot read {error.filename}: {error.strerror}"
-            raise Failure(why, "name a C file") from error
+        self._texts = {one: _text(one) for one in self.sources}
         stems = [one.stem for one in self.sources]
         for one in own:
             if stems.count(one.stem) > 1:
                 raise Failure(f"--workload {one}: the name {one.name} is taken", "rename the file")
+        self.own = {one: _workload_names(one, self._texts[one]) for one in own}
 
     @property
     def objects(self) -> list[str]:
@@ -58,25 +54,24 @@ class KernelHalf:
     def _declared(self, what: str) -> list[str]:
         """Return the strings in all NATIVE_<what>(), each once."""
         found: list[str] = []
-        for text in self._texts:
+        for text in self._texts.values():
             for arguments in re.findall(rf"^NATIVE_{what}\(([^)]*)\);", text, re.MULTILINE):
                 found += re.findall(r'"([^"]+)"', arguments)
         return list(dict.fromkeys(found))
 
 
-def workload_names(file: Path) -> list[str]:
-    """Return the names in the NATIVE_WORKLOAD() of a file.
-
-    Raises:
-        Failure: it cannot be read, or has no workload.
-    """
+def _text(file: Path) -> str:
     try:
-        text = file.read_text(errors="replace")
+        return file.read_text(errors="replace")
     except OSError as error:
         raise Failure(f"cannot read {file}: {error.strerror}", "name a C file") from error
-    names = re.findall(r"^NATIVE_WORKLOAD\(\s*(\w{1,60})\s*\)", text, re.MULTILINE)
+
+
+def _workload_names(file: Path, text: str) -> list[str]:
+    """Return the names in the NATIVE_WORKLOAD() of a file."""
     if not re.fullmatch(r"[\w-]+\.c", file.name):
         raise Failure(f"{file.name!r} is not a name that make can build", "rename it to letters.c")
+    names = re.findall(r"^NATIVE_WORKLOAD\(\s*(\w{1,60})\s*\)", text, re.MULTILINE)
     if not names:
         raise Failure(f"{file} has no NATIVE_WORKLOAD()", "see docs/compare.md")
     return names
@@ -104,12 +99,15 @@ def definition(tree: Path, symbol: str) -> str | None:
         "drivers/dax",
         "drivers/nvdimm",
     )
+    texts = {
+        file: text
+        for place in places
+        for file in sorted((tree / place).rglob("*.[cS]"))
+        # x86's code for 32 bits is left out.
+        if not file.stem.endswith("_32") and symbol in (text := file.read_text(errors="replace"))
+    }
     for pattern in patterns:
-        for place in places:
-            for file in sorted((tree / place).rglob("*.[cS]")):
-                if file.stem.endswith("_32"):
-                    continue  # x86's code for 32 bits
-                text = file.read_text(errors="replace")
-                if symbol in text and pattern.search(text):
-                    return str(file.relative_to(tree).with_suffix(".o"))
+        for file, text in texts.items():
+            if pattern.search(text):
+                return str(file.relative_to(tree).with_suffix(".o"))
     return None

@@ -12,16 +12,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pagemint.base import cache, files, machine
-from pagemint.base.errors import Failure, TreeFailure
+from pagemint.base.errors import Failure
 from pagemint.base.progress import step
 from pagemint.base.run import run
 from pagemint.kernels import objects
 from pagemint.kernels.objects import Config
-from pagemint.kernels.trees import Tree
+from pagemint.kernels.trees import BASE, Tree, blamed
 from pagemint.native.kernel_half import KernelHalf, definition
 
-BASE, AGAIN = "base", "base2"
-"""The first two trees of a host. base2 is base's code a second time: its difference is noise."""
+AGAIN = "base2"
+"""The second tree of a host: base's code a second time, whose difference from base is noise."""
 
 _SANITISED = "streaming_sanitised.c"  # a program of its own
 _CFLAGS = ("-O2", "-Wall", "-Wextra", "-Wno-unused-parameter", "-Werror", "-fno-pie")
@@ -115,7 +115,10 @@ def link_placed(
     """
     half = half or KernelHalf()
     wanted = half.objects
-    built = [objects.build(tree, config, wanted, given) for tree in trees]
+    built = []
+    for tree in trees:
+        with blamed(tree.name):
+            built.append(objects.build(tree, config, wanted, given))
     for one in wanted:
         ours = (files.KERNEL / one).with_suffix(".c").exists()  # perhaps in no tree
         if not ours and not any(objects.has_source(tree, one) for tree in trees):
@@ -243,8 +246,11 @@ def _compile(named: _Named, half: KernelHalf, work: Path) -> _Glue:
     )
     for file, why in faults.items():
         if file not in workloads:
-            what = f"{file}.c does not compile with the {named.name} tree: {why}"
-            raise TreeFailure(what, "compare a tree of a version nearer to base")
+            with blamed(named.tree.name):
+                raise Failure(
+                    f"{file}.c does not compile with the {named.name} tree: {why}",
+                    "compare a tree of a version nearer to base",
+                )
     return _Glue(named, scratch, parts, faults)
 
 

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Workloads that a user wrote in one C file each; see native/glue/workload.h."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 
 from pagemint.base.errors import Failure
 from pagemint.base.memmap import PAGE
-from pagemint.native.kernel_half import workload_names
+from pagemint.native.kernel_half import KernelHalf
 from pagemint.native.link import Program
 from pagemint.native.process import Answer, Host
-from pagemint.native.workload import FIRST_PFN, Asked, Task, Timed, Variant, Workload
+from pagemint.native.workload import FIRST_PFN, Asked, Task, Timed, Variant, Workload, map_pages
 from pagemint.results.cases import size_of
 from pagemint.results.rows import Case
 
@@ -22,47 +22,47 @@ def is_file(name: str) -> bool:
     return name.endswith(".c")
 
 
-def describe(program: Program, file: Path, trees: Iterable[str]) -> list[Workload]:
-    """Return the workloads of a file that is linked into a host.
+def describe(program: Program, half: KernelHalf, trees: Sequence[str]) -> list[Workload]:
+    """Return the workloads of the user's files in a host.
 
     Args:
         program: the host.
-        file: the C file.
-        trees: the names of the trees; one that can run the workloads is asked about them.
+        half: the files that it was linked from.
+        trees: the names of the trees; one that can run a workload is asked about it.
 
     Raises:
-        Failure: the file describes a workload that cannot run.
+        Failure: a file describes a workload that cannot run.
     """
-    able = next(tree for tree in trees if (tree, file.stem) not in program.lacks)
-    made = []
+    made: list[Workload] = []
+    if not half.own:
+        return made
     with Host(program) as host:
-        for name in workload_names(file):
-            about = host.ask(f"own_{name}", tree=able, about=1)
-            pages, times = int(about["pages"]), int(about["times"])
-            if not (0 < pages < _MOST and 0 < times < _MOST):
-                raise Failure(
-                    f"{file.name}: {name} has .pages = {pages} and .times = {times}",
-                    "both have to be at least 1, and less than 2^32",
-                )
-            if not 0 <= int(about["moved"]) < _MOST:
-                raise Failure(f"{file.name}: .moved of {name} is too large", "give less than 2^32")
-            made.append(
-                Workload(
-                    name=name,
-                    memory=lambda asked, pages=pages: pages * PAGE,  # type: ignore[misc]
-                    setup=partial(_setup, pages),
-                    tasks=partial(_tasks, file.name, name, about),
-                    loops=lambda host, asked: (),
-                    sized=False,
-                    file=file.stem,
-                )
-            )
+        for file, names in half.own.items():
+            able = next(tree for tree in trees if (tree, file.stem) not in program.lacks)
+            for name in names:
+                about = host.ask(f"own_{name}", tree=able, about=1)
+                made.append(_workload(file, name, about))
     return made
 
 
-def _setup(pages: int, host: Host, asked: Asked) -> int:
-    host.ask("map", first=FIRST_PFN, pages=pages)
-    return int(host.ask("memory", first=FIRST_PFN, pages=pages)["huge"])
+def _workload(file: Path, name: str, about: Answer) -> Workload:
+    pages, times = int(about["pages"]), int(about["times"])
+    if not (0 < pages < _MOST and 0 < times < _MOST):
+        raise Failure(
+            f"{file.name}: {name} has .pages = {pages} and .times = {times}",
+            "both have to be at least 1, and less than 2^32",
+        )
+    if not 0 <= int(about["moved"]) < _MOST:
+        raise Failure(f"{file.name}: .moved of {name} is too large", "give less than 2^32")
+    return Workload(
+        name=name,
+        memory=lambda asked: pages * PAGE,
+        setup=lambda host, asked: map_pages(host, pages),
+        tasks=partial(_tasks, file.name, name, about),
+        loops=lambda host, asked: (),
+        sized=False,
+        file=file.stem,
+    )
 
 
 def _tasks(file: str, name: str, about: Answer, asked: Asked) -> Iterable[Task]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from pagemint.base.memmap import PAGE, STRUCT_PAGE
-from pagemint.native.link import BASE
+from pagemint.kernels.trees import BASE
 from pagemint.native.process import Host
 from pagemint.results.rows import Case, Limit
 
@@ -123,6 +123,12 @@ def memmap_bytes(asked: Asked) -> int:
 def map_memmap(host: Host, asked: Asked) -> int:
     """Map the device's memmap in a host; return how many of its bytes are in huge pages."""
     return int(host.ask("map", first=FIRST_PFN, pages=asked.device_bytes // PAGE)["huge"])
+
+
+def map_pages(host: Host, pages: int) -> int:
+    """Map pages and their memmap in a host; return how many bytes of them are in huge pages."""
+    host.ask("map", first=FIRST_PFN, pages=pages)
+    return int(host.ask("memory", first=FIRST_PFN, pages=pages)["huge"])
 
 
 def fill_loops(host: Host, asked: Asked, threads: Sequence[int]) -> Iterable[Loop]:

@@ -4,7 +4,7 @@
 import math
 import re
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pagemint.base.errors import Failure
@@ -100,11 +100,6 @@ def ratio(over: Row, row: Row) -> Estimate:
     half = _T * statistics.stdev(logs) / math.sqrt(len(logs))
     low, value, high = (math.exp(one) for one in (middle - half, middle, middle + half))
     return Estimate(value, low, high, len(logs), paired=True)
-
-
-def row_of(rows: Sequence[Row], case: Case, tree: str) -> Row:
-    """Return the row of a tree, in its default mode."""
-    return next(row for row in rows if (row.case, row.tree) == (case, tree))
 
 
 def sentence(expected: Expectation, case: Case, found: Estimate) -> str:

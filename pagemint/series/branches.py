@@ -10,8 +10,9 @@ from pathlib import Path
 
 from pagemint.base import cache
 from pagemint.base.errors import Failure
+from pagemint.base.git import git
 from pagemint.base.progress import step
-from pagemint.base.run import interruption_put_off, run
+from pagemint.base.run import interruption_put_off
 from pagemint.kernels import sources, steps
 from pagemint.kernels.steps import Change, Topic
 
@@ -127,8 +128,7 @@ def mails(
 
 
 def _git(directory: Path, *argv: str, env: dict[str, str] | None = None) -> str:
-    full = os.environ | env if env else None
-    return run(["git", *argv], cwd=directory, env=full, what=f"git {argv[0]} in {directory}")
+    return git(directory, *argv, env=os.environ | env if env else None)
 
 
 def _identity(directory: Path) -> str:

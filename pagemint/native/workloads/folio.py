@@ -18,6 +18,7 @@ from pagemint.native.workload import (
     Timed,
     Variant,
     Workload,
+    map_pages,
 )
 from pagemint.results.rows import Case, Limit
 
@@ -52,9 +53,7 @@ def _memory(asked: Asked) -> int:
 
 
 def _setup(host: Host, asked: Asked) -> int:
-    pages = 2 * _LARGEST // PAGE
-    host.ask("map", first=FIRST_PFN, pages=pages)
-    return int(host.ask("memory", first=FIRST_PFN, pages=pages)["huge"])
+    return map_pages(host, 2 * _LARGEST // PAGE)
 
 
 def _tasks(asked: Asked) -> Iterable[Task]:

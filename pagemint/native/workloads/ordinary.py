@@ -4,7 +4,7 @@
 from collections.abc import Iterable
 from functools import partial
 
-from pagemint.base.memmap import PAGE, STRUCT_PAGE
+from pagemint.base.memmap import PAGE, SECTION, STRUCT_PAGE
 from pagemint.native.process import Host
 from pagemint.native.workload import (
     FIRST_PFN,
@@ -27,11 +27,10 @@ _BLOCKS = (128 << 20, 2 << 30)
 _CHUNK = 4 << 20
 """Bytes that boot initialises at a time, before it frees them."""
 
-_SECTION = (128 << 20) // PAGE
 _NUMBERS = (1, 64, 1024, 8192)
 """The blocks of 128 MiB that are brought online, by their number in the zone."""
 
-_LAST_PFN = FIRST_PFN + (_NUMBERS[-1] - 1) * _SECTION
+_LAST_PFN = FIRST_PFN + (_NUMBERS[-1] - 1) * SECTION
 """The first page of the block that a run brings online; all earlier blocks are below it."""
 
 
@@ -74,12 +73,12 @@ def _hotplug(variant: Variant, case: Case, host: Host) -> Timed:
 
 
 def _online_memory(asked: Asked) -> int:
-    return _SECTION * STRUCT_PAGE
+    return SECTION * STRUCT_PAGE
 
 
 def _online_setup(host: Host, asked: Asked) -> int:
-    answer = host.ask("map", first=_LAST_PFN, pages=_SECTION)
-    host.ask("repeat", pages=_SECTION, times=_NUMBERS[-1] - 1)
+    answer = host.ask("map", first=_LAST_PFN, pages=SECTION)
+    host.ask("repeat", pages=SECTION, times=_NUMBERS[-1] - 1)
     return int(answer["huge"])
 
 
@@ -87,8 +86,8 @@ def _online_tasks(asked: Asked) -> Iterable[Task]:
     for number in _NUMBERS:
         case = Case(
             "online",
-            _SECTION * PAGE,
-            _SECTION,
+            SECTION * PAGE,
+            SECTION,
             returns=asked.returns,
             operation=f"block {number:,}",
         )

@@ -7,22 +7,21 @@ Only whole sections of 128 MiB take part: each has one block.
 from collections.abc import Iterable
 from functools import partial
 
-from pagemint.base.memmap import PAGE, STRUCT_PAGE
+from pagemint.base.memmap import PAGE, SECTION, STRUCT_PAGE
 from pagemint.native.process import Host
 from pagemint.native.workload import FIRST_PFN, Asked, Task, Timed, Variant, Workload, choose
 from pagemint.results.rows import Case
 
-_SECTION = (128 << 20) // PAGE
-_BLOCK = _SECTION * STRUCT_PAGE // PAGE
+_BLOCK = SECTION * STRUCT_PAGE // PAGE
 
 
 def _blocks(asked: Asked) -> int:
-    return asked.device_bytes // PAGE // _SECTION
+    return asked.device_bytes // PAGE // SECTION
 
 
 def _pages(asked: Asked) -> int:
     """Return the pages whose memmap is mapped: those of the device, and those of its memmap."""
-    return _blocks(asked) * (_SECTION + _BLOCK)
+    return _blocks(asked) * (SECTION + _BLOCK)
 
 
 def _memory(asked: Asked) -> int:
@@ -38,7 +37,7 @@ def _tasks(asked: Asked) -> Iterable[Task]:
     case = Case(
         "vmemmap",
         asked.device_bytes,
-        blocks * _SECTION,
+        blocks * SECTION,
         returns=asked.returns,
         operation="blocks and fill",
         times=blocks,
