@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Links kernel objects of several trees, the glue and the plain half into the native host.
+"""Links the kernel code of several trees and the plain half into the native host.
 
-Each tree's symbols get a prefix of their own: t0_, t1_ and so on. An undefined symbol of a tree is
+Each tree's symbols have a prefix of their own: t0_, t1_ and so on. An undefined symbol of a tree is
 bound to its stand-in k_NAME in the plain half, or to an address that cannot be touched. The source
 text of glue and workloads names the objects that they need; see native/native.h.
 """
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +18,8 @@ from pagemint.base.run import run
 from pagemint.kernels import objects
 from pagemint.kernels.objects import Config
 from pagemint.kernels.trees import BASE, Tree, blamed
+from pagemint.native import join
+from pagemint.native.join import Glue, Named, symbols
 from pagemint.native.kernel_half import KernelHalf, definition
 
 AGAIN = "base2"
@@ -27,18 +29,6 @@ _SANITISED = "streaming_sanitised.c"  # a program of its own
 _CFLAGS = ("-O2", "-Wall", "-Wextra", "-Wno-unused-parameter", "-Werror", "-fno-pie")
 # Kernel code calls the plain half with the stack aligned to 8 bytes.
 _STACK = "-mincoming-stack-boundary=3"
-# Sections of a tree that the glue walks, and its name for each.
-_TABLES = {
-    ".altinstructions": "native_alt",
-    "__jump_table": "native_jump",
-    "__mcount_loc": "native_mcount",
-    "__ex_table": "native_ex",
-    "native_command_table": "native_commands",
-    "native_boot_table": "native_boots",
-}
-_CODE_SECTIONS = (".text", ".ref.text")
-_LINE = 64  # bytes of a cache line
-_DROPPED = (".discard*", ".export_symbol", ".modinfo", ".note.gnu.property")
 
 
 @dataclass(frozen=True)
@@ -57,33 +47,6 @@ class Program:
     traps: Path
     sites: Path
     lacks: Mapping[tuple[str, str], str]
-
-
-@dataclass(frozen=True)
-class _Named:
-    """A tree under the name and the prefix that it has in a host."""
-
-    name: str
-    prefix: str
-    tree: Tree
-    built: Path
-
-
-@dataclass(frozen=True)
-class _Glue:
-    """Glue and workloads compiled for a tree.
-
-    Attributes:
-        named: the tree.
-        scratch: the directory with the objects.
-        parts: an object for each C file that compiles.
-        faults: the compiler's error, by the names of the workload files that do not.
-    """
-
-    named: _Named
-    scratch: Path
-    parts: Sequence[Path]
-    faults: Mapping[str, str]
 
 
 def link(trees: Sequence[Tree], config: Config, given: Path | None = None) -> Program:
@@ -127,8 +90,11 @@ def link_placed(
                 "give the path of a .c or .S file of the kernel, with the suffix .o",
             )
     names = [BASE, AGAIN, *(tree.name for tree in trees[1:])]
-    twice = zip(names, (trees[0], *trees), (built[0], *built), strict=True)
-    named = [_Named(name, f"t{at}", tree, there) for at, (name, tree, there) in enumerate(twice)]
+    twice = zip((trees[0], *trees), names, (built[0], *built), strict=True)
+    named = [
+        join.named(tree, name, f"t{at}", there, half)
+        for at, (tree, name, there) in enumerate(twice)
+    ]
     plain = sorted(one for one in files.NATIVE.glob("*.c"))
     linker = run(["ld", "--version"], what="asking ld for its version").splitlines()[0]
     key = cache.digest(
@@ -137,6 +103,7 @@ def link_placed(
         *half.sources,
         *sorted(half.headers),
         Path(__file__),
+        Path(join.__file__),
         linker,
         machine.compiler(),
         str(placements),
@@ -176,34 +143,37 @@ def _constant(name: str) -> int:
     return int(match[1], 0)
 
 
-def _link(trees: Sequence[_Named], half: KernelHalf, work: Path, placements: int) -> None:
+def _link(trees: Sequence[Named], half: KernelHalf, work: Path, placements: int) -> None:
     plain = compile_plain(work)
-    stand_ins = {symbol for one in plain for symbol in _symbols(one, defined=True)}
-    glue = [_compile(tree, half, work) for tree in trees]
-    lacks = _lacks(glue, half, {one.removeprefix("k_") for one in stand_ins})
+    glue = [join.compile_glue(tree, half, work) for tree in trees]
+    lacks = _lacks(glue, half, stand_ins(plain))
     (work / "lacks").write_text("".join("\t".join(one) + "\n" for one in lacks))
     for number in range(placements):
         at = work / str(number)
         at.mkdir()
-        gap = _gap(number, at)
-        _link_at([_kernel_half(one, half, gap, at) for one in glue], plain, stand_ins, at)
-        names = {tree.prefix: tree.name for tree in trees}
-        sites = _return_sites(run(["readelf", "-rW", at / "host"], what="reading relocations"))
-        if not sites:
-            raise Failure("the host has no return sites", "use the compiler that built the kernel")
-        (at / "sites").write_text("".join(f"{names[one]} {site:x}\n" for one, site in sites))
+        gap = join.gap(number, at)
+        link_halves({one.named.name: join.join(one, half, gap, at) for one in glue}, plain, at)
 
 
-def _link_at(
-    kernel: Sequence[Path], plain: Sequence[Path], stand_ins: Collection[str], work: Path
-) -> None:
-    """Link the halves of a host into a directory, and list its traps there."""
+def link_halves(kernel: Mapping[str, Path], plain: Sequence[Path], work: Path) -> Program:
+    """Link the halves of a host into a directory.
+
+    Args:
+        kernel: the kernel code of each tree, from `join.join`, by the tree's name, in the order
+            of their prefixes.
+        plain: the objects of the plain half.
+        work: the directory.
+
+    Raises:
+        Failure: the linker fails, or the code has no return sites.
+    """
+    ours = stand_ins(plain)
     first, size = _constant("NATIVE_TRAPS"), _constant("NATIVE_TRAP_SIZE")
     traps: list[str] = []
     script: list[str] = []
-    for symbol in (symbol for one in kernel for symbol in _symbols(one, defined=False)):
+    for symbol in (symbol for one in kernel.values() for symbol in symbols(one, defined=False)):
         name = symbol.split("_", 1)[1]
-        if f"k_{name}" in stand_ins:
+        if name in ours:
             script.append(f"{symbol} = k_{name};")
         else:
             script.append(f"{symbol} = {first + len(traps) * size:#x};")
@@ -211,58 +181,29 @@ def _link_at(
     (work / "symbols.ld").write_text("\n".join(script) + "\n")
     (work / "traps").write_text("\n".join(traps) + "\n")
     argv = ["gcc", "-no-pie", "-Wl,--emit-relocs", "-Wl,-z,noexecstack", "-o"]
-    parts = [work / "host", *kernel, *plain, work / "symbols.ld"]
+    parts = [work / "host", *kernel.values(), *plain, work / "symbols.ld"]
     run([*argv, *parts], what="linking the host")
+    names = {f"t{at}": name for at, name in enumerate(kernel)}
+    sites = _return_sites(run(["readelf", "-rW", work / "host"], what="reading relocations"))
+    if not sites:
+        raise Failure("the host has no return sites", "use the compiler that built the kernel")
+    (work / "sites").write_text("".join(f"{names[one]} {site:x}\n" for one, site in sites))
+    return Program(work / "host", work / "traps", work / "sites", {})
 
 
-def _gap(number: int, work: Path) -> Path:
-    """Return an object that moves the code behind it, by a distance that depends on `number`."""
-    source, made = work / "gap.s", work / "gap.o"
-    # It ends at another quarter of a cache line for each number: functions are aligned to 16.
-    bytes_ = _LINE + number * (_LINE + 16)
-    code = "".join(
-        f'.section {name},"ax"\n.balign {_LINE}\n.skip {bytes_}\n' for name in _CODE_SECTIONS
-    )
-    source.write_text(code + '.section .note.GNU-stack,"",@progbits\n')
-    run(["as", "-o", made, source], what="assembling a gap")
-    return made
+def stand_ins(plain: Sequence[Path]) -> set[str]:
+    """Return the kernel's symbols for which the plain half has a stand-in."""
+    found = (symbol for one in plain for symbol in symbols(one, defined=True))
+    return {symbol.removeprefix("k_") for symbol in found if symbol.startswith("k_")}
 
 
-def _compile(named: _Named, half: KernelHalf, work: Path) -> _Glue:
-    """Compile glue and workloads as kernel code of a tree.
-
-    Raises:
-        Failure: a file of the glue does not compile.
-    """
-    scratch = work / named.prefix
-    scratch.mkdir()
-    workloads = {one.stem for one in half.workloads}
-    parts, faults = objects.compile_glue(
-        named.tree,
-        named.built,
-        [*half.sources, *half.headers],
-        scratch,
-        f"-DNATIVE_TREE='\"{named.name}\"'",
-    )
-    for file, why in faults.items():
-        if file not in workloads:
-            with blamed(named.tree.name):
-                raise Failure(
-                    f"{file}.c does not compile with the {named.name} tree: {why}",
-                    "compare a tree of a version nearer to base",
-                )
-    return _Glue(named, scratch, parts, faults)
-
-
-def _lacks(
-    glue: Sequence[_Glue], half: KernelHalf, stand_ins: set[str]
-) -> list[tuple[str, str, str]]:
+def _lacks(glue: Sequence[Glue], half: KernelHalf, given: set[str]) -> list[tuple[str, str, str]]:
     """Return trees that cannot run the workloads of a file that other trees can run.
 
     Args:
         glue: the glue of every tree.
         half: the files of the kernel half.
-        stand_ins: the symbols for which the plain half has a stand-in.
+        given: the symbols for which the plain half has a stand-in.
 
     Returns:
         the name of the tree, the file without suffix, and the reason.
@@ -271,7 +212,7 @@ def _lacks(
         Failure: a file compiles with no tree; or one of the user's needs a symbol that no tree has.
     """
     found = []
-    there = {one.named.name: _defined(one, half) | stand_ins for one in glue}
+    there = {one.named.name: one.defined() | given for one in glue}
     for source in half.workloads:
         file = source.stem
         if all(file in one.faults for one in glue):
@@ -280,7 +221,7 @@ def _lacks(
             one.named.name: needs - there[one.named.name]
             for one in glue
             if file not in one.faults
-            for needs in [set(_symbols(one.scratch / f"{file}.o", defined=False))]
+            for needs in [set(symbols(one.scratch / f"{file}.o", defined=False))]
         }
         # The host itself reports a symbol that no tree has, when it is used.
         everywhere = set.intersection(*missing.values())
@@ -306,69 +247,6 @@ def _undefined(source: Path, symbol: str, tree: Tree) -> Failure:
     return Failure(
         f"{source.name} needs {symbol}, which {found} of Linux {tree.version} defines",
         f'add "{found}" to its NATIVE_OBJECTS()',
-    )
-
-
-def _defined(glue: _Glue, half: KernelHalf) -> set[str]:
-    """Return the symbols of a tree's kernel code and glue."""
-    built = glue.named.built
-    kernel = [built / one for one in half.objects if (built / one).exists()]
-    return {symbol for one in (*glue.parts, *kernel) for symbol in _symbols(one, defined=True)}
-
-
-def _kernel_half(glue: _Glue, half: KernelHalf, gap: Path, work: Path) -> Path:
-    """Return one object with all kernel code of a tree, its symbols and tables renamed."""
-    named = glue.named
-    scratch = work / named.prefix
-    scratch.mkdir()
-    kernel = [one for one in half.objects if (named.built / one).exists()]
-    parts = list(glue.parts)
-    for one in kernel:
-        # Align shared code identically in all trees: cache-line placement changes timings.
-        parts += [gap, _prepared(named.built, one, half, scratch)]
-    whole, renamed, done = (scratch / f"{name}.o" for name in ("whole", "renamed", "done"))
-    run(["ld", "-r", "-o", whole, *parts], what=f"joining the {named.name} objects")
-    argv: list[str | Path] = ["objcopy", "--strip-debug", f"--prefix-symbols={named.prefix}_"]
-    for section in _DROPPED:
-        argv += ["-R", section]
-    argv += ["--rename-section", ".data..percpu=per_cpu,alloc,load,data,contents"]
-    for section, name in _TABLES.items():
-        flags = "alloc,load,readonly,data,contents"
-        argv += ["--rename-section", f"{section}={named.prefix}_{name},{flags}"]
-    run([*argv, whole, renamed], what=f"renaming the {named.name} symbols")
-    # ld defines symbols for the start and end of a section with such a name.
-    argv = ["objcopy"]
-    for name in _TABLES.values():
-        table = f"{named.prefix}_{name}"
-        argv += [f"--redefine-sym={table}=__start_{table}"]
-        argv += [f"--redefine-sym={table}_end=__stop_{table}"]
-    run([*argv, renamed, done], what=f"naming the tables of {named.name}")
-    return done
-
-
-def _prepared(built: Path, one: str, half: KernelHalf, scratch: Path) -> Path:
-    """Return a copy of a kernel object for the link."""
-    copy = scratch / one.replace("/", "-")
-    argv: list[str | Path] = ["objcopy"]
-    argv += [f"--globalize-symbol={symbol}" for symbol in half.statics]
-    for left_out in half.left_out:
-        file, symbol = left_out.split(":")
-        if file == one:
-            argv += [f"--redefine-sym={symbol}=native_nothing"]
-    run([*argv, built / one, copy], what=f"preparing {one}")
-    return copy
-
-
-def _symbols(file: Path, *, defined: bool) -> list[str]:
-    """Return the symbols that a file defines, or those that it needs."""
-    which = "--defined-only" if defined else "--undefined-only"
-    listing = run(["nm", which, "--format=posix", file], what=f"reading {file.name}")
-    found = (line.split()[:2] for line in listing.splitlines())
-    # A weak symbol may stay undefined. ld defines the ends of sections.
-    return sorted(
-        name
-        for name, kind in found
-        if kind not in ("w", "v") and not name.startswith(("__start_", "__stop_"))
     )
 
 
