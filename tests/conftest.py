@@ -1,9 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-only
+import os
 from pathlib import Path
 
+import hypothesis
 import pytest
+from records import Records
 
 from pagemint.base import cache
+
+# One failure is enough for scripts/mutants, however large its example is.
+hypothesis.settings.register_profile(
+    "mutants", phases=(hypothesis.Phase.explicit, hypothesis.Phase.generate), database=None
+)
 
 
 @pytest.fixture(autouse=True)
@@ -19,6 +27,20 @@ def cache_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def user_cache() -> Path:
     """The user's own cache."""
     return cache.root()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add an option for the calls that take hours."""
+    parser.addoption("--table", help="write the outcomes there, instead of out/check-*.json")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep outcomes in the calls that take hours."""
+    for name, variable in (("check-vm", "PAGEMINT_VM"), ("check-long", "PAGEMINT_LONG")):
+        if os.environ.get(variable) and not config.option.collectonly:
+            file = Path(config.option.table or config.rootpath / "out" / f"{name}.json")
+            plugin = Records(name, hasattr(config, "workerinput"), file)
+            config.pluginmanager.register(plugin, name)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
