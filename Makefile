@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-.PHONY: help bench replicate check check-long check-vm module install-module docs readme-plot clean
+.PHONY: help bench replicate check check-long check-mutants check-vm module install-module docs readme-plot clean
 
 KDIR ?= /lib/modules/$(shell uname -r)/build
 
@@ -8,6 +8,7 @@ help:
 	@echo 'make replicate   time binds, first uses and unbinds, into out/replicate.json (REPLICATE_ARGS=...)'
 	@echo 'make check       lint, type-check and test'
 	@echo 'make check-long  make check with many more random cases, on every kernel line, patch by patch'
+	@echo 'make check-mutants  make faults in the kernel part, and list those that no test sees'
 	@echo 'make check-vm    make check, and all tests that run in guests: over an hour'
 	@echo 'make module      build the module for stock kernels, for the running kernel (KDIR=...)'
 	@echo 'make install-module  install the module, as root; see docs/stock.md'
@@ -34,6 +35,10 @@ check:
 
 check-long:
 	@PAGEMINT_LONG=1 $(MAKE) --no-print-directory check
+
+check-mutants:
+	@sh scripts/setup dev
+	@PYTHONPATH=scripts .venv/bin/python -m mutants $(MUTANTS_ARGS)
 
 check-vm:
 	@PAGEMINT_VM=1 $(MAKE) --no-print-directory check

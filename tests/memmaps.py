@@ -5,6 +5,7 @@ import mmap
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import mutant
 from kernel_lines import LINES, WHOLE
 
 from pagemint.base.memmap import STRUCT_PAGE
@@ -34,6 +35,8 @@ HOSTS = [
 
 def program_for(line: str, config: str) -> Program:
     """Return the host of a kernel line and one of CONFIGS."""
+    if mutant.JUDGED:
+        return mutant.program(config)
     return link.link(trees.pair(sources.get(line)), CONFIGS[config])
 
 

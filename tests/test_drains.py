@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import fake_tree
+import mutant
 import pytest
 import test_ordinary
 from memmaps import MARGIN, SECTION, Case, Memmap, differences, open_memmap
@@ -118,8 +119,10 @@ def _check_ordinary(memory: Memory, case: test_ordinary.Case) -> None:
 
 
 @pytest.fixture(scope="module")
-def late(pair: tuple[trees.Tree, trees.Tree]) -> Program:
-    base, patched = pair
+def late() -> Program:
+    if mutant.JUDGED:
+        return mutant.program("late")
+    base, patched = trees.pair(sources.get(fake_tree.LINE))
     return link.link([base, _late(patched)], objects.DEBIAN)
 
 

@@ -11,10 +11,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from kernel_lines import LINES
+from memmaps import program_for
 
 from pagemint.base.memmap import PAGE
-from pagemint.kernels import objects, sources, trees
-from pagemint.native import link
 from pagemint.native.process import Host
 from pagemint.native.workload import FIRST_PFN
 from pagemint.native.workloads.folio import CLASSES, FUNCTIONS
@@ -102,7 +101,7 @@ class Memory:
 
 @pytest.fixture(scope="module", params=LINES)
 def memory(request: pytest.FixtureRequest) -> Iterator[Memory]:
-    program = link.link(trees.pair(sources.get(request.param)), objects.DEBIAN)
+    program = program_for(request.param, "mask")
     descriptor = os.memfd_create("folios")
     os.ftruncate(descriptor, PAGES * PAGE)
     with Host(program, descriptor) as host:

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`make check-mutants`: makes faults, judges them, and prints a table of the survivors.
+
+Every verdict is kept in the cache as soon as it is known. A later call goes on where an earlier one
+stopped, unless the kernel part, native/ or a test has changed since.
+"""
+
+import argparse
+import random
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from mutants import faults
+from mutants.faults import Mutant
+from mutants.judge import Court
+from mutants.verdicts import Verdicts, show
+from pagemint.base import cache, files, machine
+from pagemint.base.errors import Failure
+from pagemint.base.progress import note
+from pagemint.kernels import sources, steps, trees
+
+_ROOT = files.NATIVE.parent
+
+
+def _order(made: Iterable[Mutant], seed: int) -> Iterator[Mutant]:
+    """Yield dropped drains first, and then a random mutant of each file in turn."""
+    by_file = defaultdict(list)
+    for mutant in made:
+        if "_drain(" in mutant.before and mutant.after.lstrip().startswith("/*"):
+            yield mutant
+        else:
+            by_file[mutant.path].append(mutant)
+    for path, some in sorted(by_file.items()):
+        random.Random(f"{seed} {path}").shuffle(some)
+    while by_file:
+        for path in sorted(by_file):
+            yield by_file[path].pop()
+            if not by_file[path]:
+                del by_file[path]
+
+
+def main() -> int:
+    """Judge mutants for some minutes; return 0 if 95% of them are caught."""
+    parser = argparse.ArgumentParser(prog="make check-mutants")
+    parser.add_argument("--minutes", type=float, default=30, help="when to begin no other mutant")
+    parser.add_argument("--seed", type=int, default=1, help="which ones come first")
+    arguments = parser.parse_args()
+    pair = trees.pair(sources.get(steps.lines()[-1]))
+    key = cache.digest(
+        *(one.key for one in pair),
+        files.NATIVE,
+        _ROOT / "tests",
+        Path(__file__).parent,
+        machine.compiler(),
+    )
+    kept = cache.entry("mutants", key, lambda work: None)
+    verdicts = Verdicts(kept / "verdicts")
+    with tempfile.TemporaryDirectory(prefix="pagemint-mutants-") as name:
+        court = Court(pair, Path(name))
+        made = list(_order(faults.of_series(*pair, court.covered), arguments.seed))
+        waiting = [one for one in made if one.key not in verdicts.found]
+        end = time.monotonic() + 60 * arguments.minutes
+        for mutant, verdict in court.judge_all(waiting, end):
+            verdicts.add(verdict)
+            note(f"{verdict.outcome} {verdict.by} ({verdict.seconds} s): {mutant}")
+    share = show(made, verdicts)
+    print(f"{100 * share:.1f}% of the faults that change the code are caught")
+    return 0 if share >= 0.95 else 1
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit("interrupted; the verdicts so far are kept, and another call goes on from there")
+    except Failure as failure:
+        sys.exit(str(failure))

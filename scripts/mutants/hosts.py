@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Builds native hosts whose patched tree has one changed file, without a tree for each.
+
+Only the objects that contain the file are compiled again, with the commands that kbuild left. The
+changed file lies in a directory of its own, which the compiler searches first.
+"""
+
+import re
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pagemint.base import files
+from pagemint.base.progress import step
+from pagemint.base.run import run
+from pagemint.kernels import objects
+from pagemint.kernels.objects import Config
+from pagemint.kernels.trees import BASE, PATCHED, Tree
+from pagemint.native import join, link
+from pagemint.native.join import Glue, Named
+from pagemint.native.kernel_half import KernelHalf
+
+_LATE = Path("arch/x86/include/asm/memfill_streaming.h")
+_INCLUDES = ("arch/x86/include", "include")
+
+
+@dataclass(frozen=True)
+class _Command:
+    """The command that compiled an object.
+
+    Attributes:
+        text: the command, for a shell.
+        directory: where it runs: the build directory, or the glue's own.
+        source: the C file.
+        made: the object, as the command names it.
+        needs: the files that it contains.
+    """
+
+    text: str
+    directory: Path
+    source: Path
+    made: str
+    needs: frozenset[Path]
+
+
+class Workshop:
+    """Makes hosts of one configuration.
+
+    Attributes:
+        sources: the files of the patched tree that its objects contain, relative to the tree.
+    """
+
+    def __init__(self, pair: tuple[Tree, Tree], config: Config, work: Path, *, late: bool) -> None:
+        """Build what all hosts share in the empty directory `work`.
+
+        Args:
+            pair: the base tree and the patched one.
+            config: their configuration.
+            work: the directory.
+            late: whether streaming stores land late, as native/late.c says.
+        """
+        self._half = half = KernelHalf()
+        self._tree = pair[1].path
+        self._late = late
+        with step(f"building what all hosts share ({work.name})"):
+            built = [objects.build(tree, config, half.objects) for tree in pair]
+            named = [
+                join.named(pair[0], BASE, "t0", built[0], half),
+                join.named(pair[0], link.AGAIN, "t1", built[0], half),
+                join.named(pair[1], PATCHED, "t2", built[1], half),
+            ]
+            self._plain = link.compile_plain(work)
+            glue = [join.compile_glue(one, half, work) for one in named]
+            shared = work / "shared"
+            shared.mkdir()
+            self._gap = join.gap(0, shared)
+            self._others = {
+                one.named.name: join.join(one, half, self._gap, shared) for one in glue[:2]
+            }
+        self._glue = glue[2]
+        self._commands = {
+            **{name: _command(file, built[1]) for name, file in glue[2].named.code.items()},
+            **{str(one): _command(one, one.parent) for one in glue[2].parts},
+        }
+        needed = {need for one in self._commands.values() for need in one.needs}
+        inside = (one.relative_to(self._tree) for one in needed if one.is_relative_to(self._tree))
+        self.sources = frozenset(map(str, inside))
+
+    def objects(self, path: str, text: str, work: Path) -> dict[str, Path]:
+        """Compile the objects that contain a file of the patched tree, with another text.
+
+        Args:
+            path: the file, relative to the tree.
+            text: its text.
+            work: a directory; what an earlier call left there is overwritten.
+
+        Returns:
+            the objects, by name.
+
+        Raises:
+            Failure: one does not compile.
+        """
+        over = work / "over"
+        shutil.rmtree(over, ignore_errors=True)
+        changed = {path: text}
+        if self._late:
+            changed[str(_LATE)] = (files.NATIVE / "late/memfill_streaming.h").read_text()
+        for name, content in changed.items():
+            (over / name).parent.mkdir(parents=True, exist_ok=True)
+            (over / name).write_text(content)
+        there = {self._tree / name for name in changed}
+        found = {}
+        for name, command in self._commands.items():
+            if there & command.needs:
+                made = over / f"{name.replace('/', '-')}"
+                self._compile(command, over, made)
+                found[name] = made
+        return found
+
+    def host(self, made: dict[str, Path], work: Path) -> None:
+        """Link a host with some objects in place of those of the patched tree.
+
+        Args:
+            made: the objects, from `objects`.
+            work: the directory for `host`, `traps` and `sites`.
+        """
+        scratch = work / "linked"
+        shutil.rmtree(scratch, ignore_errors=True)
+        scratch.mkdir(parents=True)
+        named: Named = self._glue.named
+        code = {name: made.get(name, file) for name, file in named.code.items()}
+        parts = [made.get(str(one), one) for one in self._glue.parts]
+        glue: Glue = replace(self._glue, named=replace(named, code=code), parts=parts)
+        whole = join.join(glue, self._half, self._gap, scratch)
+        link.link_halves({**self._others, named.name: whole}, self._plain, scratch)
+
+    def _compile(self, command: _Command, over: Path, made: Path) -> None:
+        """Compile an object with the files in `over` before those of the tree."""
+        source = command.source
+        if source.is_relative_to(self._tree):
+            # A file in quotes is looked for beside the file that includes it.
+            source = over / source.relative_to(self._tree)
+            if not source.exists():
+                source.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(command.source, source)
+        first = " ".join(f"-I{over / one}" for one in _INCLUDES)
+        # Warnings name the file, so its directory must not show.
+        first += f" -fmacro-prefix-map={over}/="
+        text = re.sub(r"^gcc -Wp,-MMD,\S+", f"gcc -w {first}", command.text)
+        text = text.replace(str(command.source), str(source)).replace(
+            f" {command.made}", f" {made}"
+        )
+        run(["sh", "-c", text], cwd=command.directory, what=f"compiling {made.name}")
+
+
+def code(made: Mapping[str, Path]) -> list[bytes]:
+    """Return objects without what is there for debuggers."""
+    found = []
+    for one in made.values():
+        bare = one.with_suffix(".bare")
+        run(["objcopy", "--strip-debug", one, bare], what=f"stripping {one.name}")
+        found.append(bare.read_bytes())
+    return found
+
+
+def _command(made: Path, directory: Path) -> _Command:
+    """Return the command that compiled an object, from the file that kbuild left beside it."""
+    text = made.with_name(f".{made.name}.cmd").read_text()
+    command = re.search(r"^savedcmd_(\S+) := (.*)$", text, re.MULTILINE)
+    source = re.search(r"^source_\S+ := (\S+)$", text, re.MULTILINE)
+    assert command and source, made
+    needs = re.findall(r"^  (/\S+) \\$", text, re.MULTILINE)
+    return _Command(
+        command[2],
+        directory,
+        Path(source[1]),
+        command[1],
+        frozenset(map(Path, (source[1], *needs))),
+    )
