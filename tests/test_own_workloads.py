@@ -51,7 +51,7 @@ def test_the_examples_and_that_of_the_documentation_are_timed(
         ("copy_whole", "2 MiB"),
         ("clear_one", "4 KiB"),
     }
-    assert {row["tree"] for row in rows} == {"base", "patched"}
+    assert [row["tree"] for row in rows[:3]] == ["base", "base2", "patched"]
 
 
 @pytest.mark.parametrize(
