@@ -53,6 +53,8 @@ class Modes:
                 (FILLER / "enabled").write_text("Y" if mode == "module" else "N")
         elif mode != "base":
             PARAMETER.write_text(mode)
+            if PARAMETER.read_text() != f"{mode}\n":
+                raise RuntimeError(f"{PARAMETER} does not read back {mode}")
 
     def _load(self, wanted: bool) -> None:
         """Load or unload the module for stock kernels, if need be."""

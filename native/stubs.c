@@ -243,6 +243,7 @@ void k_accept_memory(uint64_t start, unsigned long size)
 }
 
 /* The preemption model of Debian's kernel: PREEMPT_LAZY, and PREEMPT_VOLUNTARY on 6.12. */
+static int preempt_lazy = 1;
 
 int k_preempt_model_full(void)
 {
@@ -251,7 +252,13 @@ int k_preempt_model_full(void)
 
 int k_preempt_model_lazy(void)
 {
-	return 1;
+	return preempt_lazy;
+}
+
+/* preempt lazy=: whether the kernel is preemptible (1, the default), on 7.2 and later. */
+NATIVE_COMMAND(preempt)
+{
+	preempt_lazy = native_number(r, "lazy");
 }
 
 static struct native_poisoned poisoned;

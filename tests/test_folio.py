@@ -165,6 +165,31 @@ def test_a_copy_is_all_of_the_folio_and_nothing_else(
         assert same(found[-GUARD * PAGE :], around[-GUARD * PAGE :])
 
 
+@pytest.fixture(params=[0, 1], ids=["voluntary", "lazy"])
+def preemption(memory: Memory, request: pytest.FixtureRequest) -> Iterator[None]:
+    memory.host.ask("preempt", lazy=request.param)
+    yield
+    memory.host.ask("preempt", lazy=1)
+
+
+@pytest.mark.parametrize("function", ["folio_copy", "folio_mc_copy", "copy_user_large_folio"])
+def test_a_folio_of_several_batches_is_copied(
+    memory: Memory, preemption: None, function: str
+) -> None:
+    # A kernel that is not preemptible copies 8 MiB at a time.
+    order, to, source = ORDER_MAX + 2, 0, PAGES // 2
+    memory.move(0)
+    memory.host.patch("plain", "erms")
+    data = random.Random(1).randbytes(PAGE << order)
+    for page in (to, source):
+        memory.fold(page, order)
+    for variant in ("base", "patched"):
+        memory.put(source, data)
+        memory.put(to, bytes(len(data)))
+        assert memory.copy(variant, function, order, to, source) == Result(0, 0, -1, 0)
+        assert same(memory.get(to, 1 << order), data)
+
+
 def check_fault(memory: Memory, function: str, order: int, host_page: int, early: int) -> None:
     """Copy a folio with a host page of it hidden: base and patched queue the same page."""
     pages = 1 << order

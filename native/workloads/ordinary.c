@@ -80,6 +80,7 @@ static void native_zone(struct native_request *r, unsigned long start, unsigned 
 	BUILD_BUG_ON(sizeof(*native_pgdat) > NATIVE_PGDAT_SIZE - 0x10000);
 
 	memset(native_pgdat, 0, sizeof(*native_pgdat));
+	atomic_long_set(&_totalram_pages, 0);
 	native_pgdat->node_id = nid;
 	node_data[nid] = native_pgdat;
 	zone->zone_pgdat = native_pgdat;
@@ -237,6 +238,7 @@ NATIVE_COMMAND(zone)
 	hash = NATIVE_HASH(hash, zone->spanned_pages);
 	hash = NATIVE_HASH(hash, zone->zone_start_pfn);
 	hash = NATIVE_HASH(hash, native_pgdat->node_present_pages);
+	hash = NATIVE_HASH(hash, _totalram_pages);
 	native_answer(r, "hash", hash);
 }
 

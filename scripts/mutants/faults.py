@@ -65,7 +65,9 @@ def of_series(base: Tree, patched: Tree, paths: Iterable[str]) -> list[Mutant]:
             made = mutator.mutants_regexp(after, list(_RULES), ignorePatterns=[])
         for number, text, (rule, _), _ in made:
             if number in new and not rule.startswith(_LEFT_OUT):
-                found.append(Mutant(path, number, after[number - 1], text))
+                # On one line, since the numbers of later lines are part of some objects.
+                one_line = " ".join(text.split("\n")).rstrip() + "\n"
+                found.append(Mutant(path, number, after[number - 1], one_line))
     return found
 
 

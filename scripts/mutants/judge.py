@@ -38,10 +38,10 @@ _SUITES = {
 }
 _DEVICE = {"identity", "threads", "drains", COUNTS}
 _ORDINARY = {"ordinary", "operations", "drains", COUNTS}
-_COPIES = {"folio"}
+_COPIES = {"folio", COUNTS}
 _COVER = {
     "arch/x86/include/asm/memfill_streaming.h": {"streaming", *_DEVICE, *_ORDINARY},
-    "fs/dax.c": {"operations"},
+    "fs/dax.c": {"operations", COUNTS},
     "include/linux/memfill_streaming.h": {"streaming", *_DEVICE, *_ORDINARY},
     "kernel/padata.c": {"threads"},
     "mm/memmap_template.c": {"streaming", *_DEVICE, *_ORDINARY},

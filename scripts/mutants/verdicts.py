@@ -4,16 +4,16 @@
 import json
 import tomllib
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 
 from mutants.faults import Mutant
 from mutants.judge import COUNTS, Verdict
-from pagemint.base import files
+from pagemint.base import files, machine
 
-_ARGUED = files.NATIVE.parent / "tests/mutants.toml"
-_COLUMNS = ("made", "left", "broken", "same", "argued", "caught", "counted", "survived")
+_KNOWN = files.NATIVE.parent / "tests/mutants.toml"
+_COLUMNS = ("made", "left", "broken", "same", "argued", "guests", "counted", "caught", "survived")
 
 
 class Verdicts:
@@ -31,44 +31,68 @@ class Verdicts:
         self.found[verdict.mutant] = verdict
 
 
-def _argued() -> set[tuple[str, str, str]]:
-    """Return the mutants of tests/mutants.toml, each as its file, its line before and after."""
-    known = tomllib.loads(_ARGUED.read_text())["equivalent"]
-    return {(one["path"], one["before"], one["after"]) for one in known}
+class Table:
+    """The outcome of each mutant, by file.
 
+    Attributes:
+        outcomes: an outcome for each mutant: left, broken, same, argued (tests/mutants.toml says
+            why it is no fault), guests (it says which test in a guest sees it), counted (only the
+            counts of instructions see it), caught or survived.
+    """
 
-def _table(made: Sequence[Mutant], verdicts: Verdicts) -> dict[str, Counter[str]]:
-    """Return how many mutants of each file had each outcome."""
-    argued = _argued()
-    table: dict[str, Counter[str]] = defaultdict(Counter)
-    for mutant in made:
-        verdict = verdicts.found.get(mutant.key)
-        outcome = verdict.outcome if verdict else "left"
-        here = (mutant.path, mutant.before.strip(), mutant.after.strip())
-        if outcome == "survived" and here in argued:
-            outcome = "argued"
-        if verdict and verdict.by.startswith(f"test_{COUNTS}"):
-            outcome = "counted"
-        table[mutant.path][outcome] += 1
-    return table
+    def __init__(self, made: Iterable[Mutant], verdicts: Verdicts) -> None:
+        """Take the mutants, and the verdicts so far."""
+        known = {
+            (one["path"], one["before"], one["after"]): name
+            for name, table in tomllib.loads(_KNOWN.read_text()).items()
+            for one in table
+        }
+        self.outcomes: dict[Mutant, str] = {}
+        for mutant in made:
+            verdict = verdicts.found.get(mutant.key)
+            outcome = verdict.outcome if verdict else "left"
+            here = (mutant.path, mutant.before.strip(), mutant.after.strip())
+            if outcome == "survived":
+                outcome = known.get(here, outcome)
+            elif verdict and verdict.by.startswith(f"test_{COUNTS}"):
+                outcome = "counted"
+            self.outcomes[mutant] = outcome
 
+    def rows(self) -> dict[str, Counter[str]]:
+        """Return how many mutants of each file, and of all files, had each outcome."""
+        found: dict[str, Counter[str]] = defaultdict(Counter)
+        for mutant, outcome in self.outcomes.items():
+            for name in (mutant.path, "all"):
+                found[name].update(["made", outcome])
+        return dict(sorted(found.items(), key=lambda one: (one[0] == "all", one[0])))
 
-def show(made: Sequence[Mutant], verdicts: Verdicts) -> float:
-    """Print the table and the survivors; return the share that was caught."""
-    table = _table(made, verdicts)
-    for counts in table.values():
-        counts["made"] = sum(counts.values())
-    table["all"] = sum(table.values(), Counter())
-    print(f"{'':44}" + "".join(f"{one:>9}" for one in _COLUMNS))
-    for path, counts in table.items():
-        print(f"{path:44}" + "".join(f"{counts[one]:9}" for one in _COLUMNS))
-    argued = _argued()
-    for mutant in made:
-        verdict = verdicts.found.get(mutant.key)
-        here = (mutant.path, mutant.before.strip(), mutant.after.strip())
-        if verdict and verdict.outcome == "survived" and here not in argued:
+    def survivors(self) -> list[Mutant]:
+        """Return the mutants that no test saw."""
+        return [mutant for mutant, outcome in self.outcomes.items() if outcome == "survived"]
+
+    def share(self) -> float:
+        """Return the share of the faults that a native suite saw; 1 if none is judged."""
+        counts = Counter(self.outcomes.values())
+        seen = counts["caught"] + counts["counted"]
+        judged = seen + counts["survived"] + counts["guests"]
+        return seen / judged if judged else 1.0
+
+    def show(self) -> None:
+        """Print the table, and then the survivors."""
+        print(f"{'':44}" + "".join(f"{one:>9}" for one in _COLUMNS))
+        for path, counts in self.rows().items():
+            print(f"{path:44}" + "".join(f"{counts[one]:9}" for one in _COLUMNS))
+        for mutant in self.survivors():
             print(f"survived: {mutant}")
-    counts = table["all"]
-    caught = counts["caught"] + counts["counted"]
-    judged = caught + counts["survived"]
-    return caught / judged if judged else 1.0
+
+    def write(self, file: Path) -> None:
+        """Write the table and the survivors as JSON."""
+        body = {
+            "machine": machine.about(),
+            "files": {
+                path: {one: row[one] for one in _COLUMNS} for path, row in self.rows().items()
+            },
+            "survived": [str(mutant) for mutant in self.survivors()],
+        }
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(json.dumps(body, indent=1, default=str) + "\n")
