@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-.PHONY: help bench replicate check check-long check-mutants check-vm module install-module docs readme-plot clean
+.PHONY: help bench replicate check check-long check-mutants check-foreign check-vm module install-module docs readme-plot clean
 
 KDIR ?= /lib/modules/$(shell uname -r)/build
 
@@ -9,6 +9,7 @@ help:
 	@echo 'make check       lint, type-check and test'
 	@echo 'make check-long  make check with many more random cases, on every kernel line, patch by patch'
 	@echo 'make check-mutants  make faults in the kernel part, and list those that no test sees'
+	@echo 'make check-foreign  run fio, stress-ng and selftests of the kernel in guests, base and patched'
 	@echo 'make check-vm    make check, and all tests that run in guests: over an hour'
 	@echo 'make module      build the module for stock kernels, for the running kernel (KDIR=...)'
 	@echo 'make install-module  install the module, as root; see docs/stock.md'
@@ -39,6 +40,11 @@ check-long:
 check-mutants:
 	@sh scripts/setup dev
 	@PYTHONPATH=scripts .venv/bin/python -m mutants $(MUTANTS_ARGS)
+
+check-foreign:
+	@PAGEMINT_VM=1 sh scripts/setup dev
+	@mkdir -p out
+	@.venv/bin/pagemint vm --scenario foreign --json out/check-foreign.json $(FOREIGN_ARGS)
 
 check-vm:
 	@PAGEMINT_VM=1 $(MAKE) --no-print-directory check

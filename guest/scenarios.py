@@ -18,6 +18,7 @@ from typing import Any
 
 import checks
 import first_use
+import foreign
 import host
 import moves
 import operations
@@ -262,6 +263,11 @@ def scenario(name: str, args: argparse.Namespace) -> Iterator[Record]:
         "folio": lambda: moves.copies(count, args.folio_module),
         "migrate-selftest": lambda: checks.selftest(args.selftests / "migration"),
         "machine-check": lambda: moves.machine_check(args.folio_module),
+        "fio-fsdax": lambda: use("pfn", "pmem", modes, foreign.fsdax),
+        "fio-fsdax-mem": lambda: use("pfn", "ram", modes, foreign.fsdax),
+        "fio-devdax": lambda: use("dax", "pmem", modes, foreign.devdax),
+        "stress": lambda: use("dax", "pmem", modes, foreign.stress),
+        "selftests": lambda: foreign.selftests(args.selftests / "others"),
         "trace": lambda: trace_gate(modes),
         "leaks": lambda: leaks(modes, count, Namespace("pfn", "ram"), modes.names[-1]),
         "shared-fsdax-mem": lambda: shared.fsdax(modes, "ram"),

@@ -438,3 +438,14 @@ def test_the_devices_work_as_memory(written: dict[str, Any]) -> None:
     own = [check["outcome"] for check in written["checks"] if not check["must_pass"]]
     assert own.count("pass") > 50
     assert "fail" not in own
+
+
+@LONG
+def test_fio_finds_what_it_wrote(line: str) -> None:
+    guest = Guest("tcg", 1 << 30, 3600, None)
+    names = [name for name in lab.FOREIGN["foreign"] if name.startswith("fio-")]
+    for tree in trees.pair(steps.source_for(line, None)):
+        records, _ = guest.run(image.kernel(tree, lab.FRAGMENTS), ",".join(names), 2, DEVICE)
+        outcomes = {(one["scenario"], one["check"]): one["outcome"] for one in records}
+        assert len(outcomes) == 9
+        assert set(outcomes.values()) == {"pass"}, outcomes

@@ -12,7 +12,7 @@ from pagemint.commands import counting, options
 from pagemint.commands.finish import finish
 from pagemint.guests import room, runs, x86
 from pagemint.guests.guest import Guest
-from pagemint.guests.lab import BIND_SCENARIOS, LABS, SCENARIOS, Lab
+from pagemint.guests.lab import BIND_SCENARIOS, FOREIGN, LABS, SCENARIOS, Lab
 from pagemint.kernels import image, steps, stock, trees
 from pagemint.kernels.image import Kernel
 from pagemint.results import rows, writer
@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--scenario",
         metavar="S,...",
-        help=f"scenarios to run (all of {', '.join(SCENARIOS)}; "
+        help=f"scenarios to run (all of {', '.join(SCENARIOS)}; also {', '.join(FOREIGN)}; "
         f"a stock kernel and arm64 have {', '.join(BIND_SCENARIOS)})",
     )
     parser.add_argument(
@@ -69,14 +69,18 @@ def main(args: argparse.Namespace) -> int:
     lab = LABS[args.arch]
     if args.count:
         lab = counting.lab(args, lab)
-    scenarios = _chosen(args.scenario, BIND_SCENARIOS if args.stock else lab.scenarios)
+    scenarios = _chosen(
+        args.scenario,
+        BIND_SCENARIOS if args.stock else lab.scenarios,
+        {} if args.stock else lab.foreign,
+    )
     rebinds = _at_least(2, "--rebinds", _REBINDS, args.rebinds)
     turns = _at_least(1, "--turns", _TURNS, args.turns)
     if args.limit <= 0:
         raise Failure(f"--limit {args.limit} leaves a guest no time", "give seconds above 0")
     _check_accel(args, lab)
     size = room.parse(args.size) if args.size else None
-    lab.check_programs()
+    lab.check_programs(scenarios)
     writer.check_writable(args.json)
 
     if args.stock:
@@ -117,13 +121,18 @@ class _Built:
     selftests: Path | None
 
 
-def _chosen(asked: str | None, scenarios: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-    """Return the scenarios that --scenario names, or all of them without it."""
+def _chosen(
+    asked: str | None,
+    scenarios: dict[str, tuple[str, ...]],
+    foreign: dict[str, tuple[str, ...]],
+) -> dict[str, tuple[str, ...]]:
+    """Return the scenarios that --scenario names, or all but the foreign ones without it."""
+    known = scenarios | foreign
     names = asked.split(",") if asked else scenarios
     for name in names:
-        if name not in scenarios:
-            raise Failure(f"there is no scenario {name!r}", f"choose from {', '.join(scenarios)}")
-    return {name: scenarios[name] for name in names}
+        if name not in known:
+            raise Failure(f"there is no scenario {name!r}", f"choose from {', '.join(known)}")
+    return {name: known[name] for name in names}
 
 
 def _at_least(least: int, option: str, default: int, given: int | None) -> int:

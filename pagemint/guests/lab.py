@@ -3,6 +3,7 @@
 
 import os
 import shutil
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +20,13 @@ SCENARIOS = {
     "boot": ("boot",),
 }
 """For each value of --scenario, the scenarios of guest/scenarios.py that it runs."""
+
+FOREIGN: dict[str, tuple[str, ...]] = {
+    "foreign": ("fio-fsdax", "fio-fsdax-mem", "fio-devdax", "stress", "selftests")
+}
+"""The same for other people's suites, which take long and run only if they are asked for."""
+
+_FOREIGN_PROGRAMS = {"fio": "fio", "stress-ng": "stress-ng"}
 
 BIND_SCENARIOS = {
     "fsdax": ("fsdax", "fsdax-mem"),
@@ -42,7 +50,8 @@ class Lab:
     Attributes:
         arch: the architecture of the kernels.
         fragments: files of guest/config that configure the kernels.
-        scenarios: the values of --scenario.
+        scenarios: the values of --scenario that run by default.
+        foreign: further values.
         native: whether this machine has the same architecture. Guests can then run under KVM, and
             use this machine's programs.
         programs: the programs that the lab needs, with the Debian package of each.
@@ -52,22 +61,23 @@ class Lab:
     arch: trees.Arch
     fragments: tuple[str, ...]
     scenarios: dict[str, tuple[str, ...]]
+    foreign: dict[str, tuple[str, ...]]
     native: bool
     programs: dict[str, str]
     headers: dict[str, str]
 
-    def check_programs(self) -> None:
-        """Check that all programs and headers are installed.
+    def check_programs(self, scenarios: Iterable[str]) -> None:
+        """Check that all programs and headers for some scenarios are installed.
 
         Raises:
             Failure: some are missing. The message names their Debian packages.
         """
         # Guests run as root, whose PATH has more directories.
         path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
+        foreign = any(name in self.foreign for name in scenarios)
+        programs = self.programs | (_FOREIGN_PROGRAMS if foreign else {})
         missing = [
-            package
-            for program, package in self.programs.items()
-            if not shutil.which(program, path=path)
+            package for program, package in programs.items() if not shutil.which(program, path=path)
         ]
         missing += [name for header, name in self.headers.items() if not Path(header).exists()]
         if missing:
@@ -81,6 +91,7 @@ LABS = {
         trees.X86,
         FRAGMENTS,
         SCENARIOS,
+        FOREIGN,
         native=True,
         programs={
             "qemu-system-x86_64": "qemu-system-x86",
@@ -95,6 +106,7 @@ LABS = {
         trees.ARM64,
         ("vm", "arm64"),
         BIND_SCENARIOS,
+        {},
         native=False,
         programs={
             "qemu-system-aarch64": "qemu-system-arm",

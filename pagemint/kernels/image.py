@@ -13,6 +13,13 @@ from pagemint.kernels import objects, steps, trees
 from pagemint.kernels.trees import Arch, Tree
 
 _SELFTESTS = ("hmm-tests", "migration")
+# The other tests of memory that a guest can run, in a folder of their own.
+_OTHERS = (
+    *("cow", "folio_split_race_test", "guard-regions", "gup_longterm", "hugetlb-madvise"),
+    *("hugetlb-mmap", "hugetlb-read-hwpoison", "hugetlb-soft-offline", "madv_populate"),
+    *("map_fixed_noreplace", "map_populate", "memory-failure", "merge", "mremap_dontunmap"),
+    *("mremap_test", "pagemap_ioctl", "rmap", "split_huge_page_test"),
+)
 _ROOM = 1_500_000_000  # bytes: a build directory of a whole small kernel
 
 
@@ -115,13 +122,18 @@ def selftests(tree: Tree) -> Path:
                 shutil.copy(file, copy / tests)
         for link in ("include", "lib", "mm", "scripts", "tools/include"):
             (copy / link).symlink_to(tree.path / link)
-        with step(f"building {' and '.join(_SELFTESTS)}"):
-            argv: list[str | Path] = ["make", "-s", "-C", copy / tests / "mm"]
-            argv += [f"OUTPUT={work}", *(work / name for name in _SELFTESTS)]
-            run(argv, env=objects.environment(), what="making the kernel's own tests")
+        with step("building the kernel's own tests"):
+            for names, out in ((_SELFTESTS, work), (_OTHERS, work / "others")):
+                out.mkdir(exist_ok=True)
+                there = [one for one in names if (copy / tests / f"mm/{one}.c").exists()]
+                argv: list[str | Path] = ["make", "-s", "-C", copy / tests / "mm"]
+                argv += [f"OUTPUT={out}", *(out / name for name in there)]
+                run(argv, env=objects.environment(), what="making the kernel's own tests")
         shutil.rmtree(copy)
 
-    return cache.entry("selftests", cache.digest(tree.key, *_SELFTESTS, machine.compiler()), make)
+    return cache.entry(
+        "selftests", cache.digest(tree.key, *_SELFTESTS, *_OTHERS, machine.compiler()), make
+    )
 
 
 def _suite(option: str) -> str | None:
