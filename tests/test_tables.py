@@ -265,3 +265,8 @@ def test_markup_in_a_result_is_shown_as_it_is() -> None:
     result = fake_result.result(workloads=(name,))
     assert name in everything(result)
     assert any(line.startswith(name) for line in screen(result))
+
+
+def test_a_few_runs_say_nothing_about_the_machine() -> None:
+    shown = screen(fake_result.result(**{**BENCH, "runs": 1}))
+    assert "Too few runs to say whether the machine is quiet." in shown

@@ -158,6 +158,8 @@ def _noise(judged: Judged) -> list[str]:
     same = f"The same code twice differs by up to {floor - 1:.1%}." if floor else ""
     if not judged.noisy_lines:
         quiet = "Quiet machine: both ratios of each gain agree within 5%."
+        if judged.few_runs:
+            quiet = "Too few runs to say whether the machine is quiet."
         return [quiet, same] if same else [quiet]
     worst = judged.noisy_lines[0]
     assert worst.gain is not None

@@ -170,6 +170,11 @@ class Judged:
         noisy = self.noisy_lines
         return bool(noisy) and len(noisy) >= _NOISY_SHARE * len(self._compared)
 
+    @property
+    def few_runs(self) -> bool:
+        """Whether no gain has enough runs for an interval."""
+        return not any(line.gain.paired.known for line in self._compared if line.gain)
+
     @cached_property
     def _compared(self) -> list[Line]:
         """The lines with a gain."""
