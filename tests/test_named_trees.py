@@ -20,8 +20,9 @@ from pagemint.base.memmap import MODES
 from pagemint.kernels import mails as mbox
 from pagemint.kernels import named, objects, sources, steps, trees
 from pagemint.native import identity, link
+from pagemint.native.process import Host
 from pagemint.native.variants import able, choose
-from pagemint.native.workload import Variant
+from pagemint.native.workload import Asked, Variant
 from pagemint.native.workloads import known
 from pagemint.results.rows import Result
 from pagemint.results.verdict import Judged
@@ -248,6 +249,28 @@ def test_every_mode_of_the_series_leaves_the_memmaps_of_base(in_user_cache: None
     lacking = replace(program, lacks={("patched", "folio"): "it has no f"})
     workloads = [known()[name] for name in ("fsdax", "folio")]
     assert able(chosen, lacking, pair, workloads, "base") == {workloads[0]: chosen}
+
+
+def test_a_tree_of_another_version_takes_part(in_user_cache: None) -> None:
+    base, old = (
+        trees.unpatched(name, sources.get(line))
+        for name, line in ((trees.BASE, fake_tree.LINE), ("old", steps.lines()[0]))
+    )
+    pair = base, old
+    program = link.link(pair, objects.DEBIAN)
+    assert not {file for tree, file in program.lacks if tree == "base"}
+    chosen = choose(program, pair, all_modes=False)
+    workloads = [known()[name] for name in ("fsdax", "boot", "folio", "device-folio")]
+    assert list(able(chosen, program, pair, workloads, "base")) == workloads[:3]
+    # Its folios are copied as its own code lays them out.
+    with Host(program) as host:
+        host.patch("plain", "erms")
+        asked = Asked(0, plain=chosen.plain)
+        folio = known()["folio"]
+        folio.setup(host, asked)
+        for task in folio.tasks(asked):
+            if task.variant.tree == "old" and task.case.folio_bytes == 2 << 20:
+                assert task.run(host).ns > 0
 
 
 _FLIP = "\tif (pfn == (1UL << 20) + 64 + 3 + 100)\n\t\tpage->private ^= 1;\n"

@@ -155,7 +155,7 @@ def _link(trees: Sequence[Named], half: KernelHalf, work: Path, placements: int)
         link_halves({one.named.name: join.join(one, half, gap, at) for one in glue}, plain, at)
 
 
-def link_halves(kernel: Mapping[str, Path], plain: Sequence[Path], work: Path) -> Program:
+def link_halves(kernel: Mapping[str, Path], plain: Sequence[Path], work: Path) -> None:
     """Link the halves of a host into a directory.
 
     Args:
@@ -188,7 +188,6 @@ def link_halves(kernel: Mapping[str, Path], plain: Sequence[Path], work: Path) -
     if not sites:
         raise Failure("the host has no return sites", "use the compiler that built the kernel")
     (work / "sites").write_text("".join(f"{names[one]} {site:x}\n" for one, site in sites))
-    return Program(work / "host", work / "traps", work / "sites", {})
 
 
 def stand_ins(plain: Sequence[Path]) -> set[str]:
@@ -231,7 +230,8 @@ def _lacks(glue: Sequence[Glue], half: KernelHalf, given: set[str]) -> list[tupl
             name = one.named.name
             if file in one.faults:
                 found.append((name, file, one.faults[file]))
-            elif own := sorted(missing[name] - everywhere):
+            # Trees of other versions need other symbols of the compiler, which none of them has.
+            elif own := sorted(missing[name] & set[str]().union(*there.values())):
                 found.append((name, file, f"it has no {own[0]}"))
     return found
 

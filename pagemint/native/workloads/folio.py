@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from functools import partial
 
 from pagemint.base.memmap import PAGE
+from pagemint.kernels.trees import BASE
 from pagemint.native.process import Host
 from pagemint.native.workload import (
     FIRST_PFN,
@@ -73,13 +74,13 @@ def _tasks(asked: Asked) -> Iterable[Task]:
                     yield Task(case, variant, partial(_copy, variant, case, order))
 
 
-def _prepare(host: Host, order: int) -> dict[str, int]:
-    """Make the folios, evict them from the cache, and return where they are."""
+def _prepare(host: Host, order: int, tree: str) -> dict[str, int]:
+    """Make the folios with a tree's code, evict them from the cache, and return where they are."""
     pages = _pages(order)
-    # The base tree's own code makes the compounds.
+    # A tree of another version may lay out its folios differently.
     host.ask(
         "init",
-        tree="base",
+        tree=tree,
         start=FIRST_PFN,
         pages=2 * pages,
         type="fsdax",
@@ -100,7 +101,7 @@ def _prepare(host: Host, order: int) -> dict[str, int]:
 def _copy(variant: Variant, case: Case, order: int, host: Host) -> Timed:
     name, fragile = FUNCTIONS[case.function]
     host.patch(case.returns, case.cpu_class, fragile=int(fragile))
-    where = _prepare(host, order)
+    where = _prepare(host, order, variant.tree)
     answer = host.ask("copy", tree=variant.tree, function=name, **where)
     return Timed(int(answer["ns"]))
 
@@ -122,7 +123,7 @@ def _loops(host: Host, asked: Asked) -> Iterable[Loop]:
 
 
 def _loop(name: str, order: int, host: Host) -> int:
-    return int(host.ask("copy_loop", loop=name, **_prepare(host, order))["ns"])
+    return int(host.ask("copy_loop", loop=name, **_prepare(host, order, BASE))["ns"])
 
 
 WORKLOADS = (
