@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The work of each loop of the kernel part, counted in an emulator: time plays no role.
+"""The work of each loop of the kernel part, counted in an emulator.
 
-A fault that makes a loop slow without a wrong result, such as a mode that is never chosen, shows
-here alone.
+Only this file sees a loop that is slow but right, such as a mode that is never chosen.
 """
 
 import subprocess
@@ -13,6 +12,7 @@ import pytest
 from kernel_lines import WHOLE
 from memmaps import program_for
 
+from pagemint.base import machine
 from pagemint.guests import count_plugin
 from pagemint.native.link import Program
 from pagemint.native.workload import FIRST_PFN
@@ -53,7 +53,7 @@ FOLIO_LOOPS = {
     },
 }
 MODES = ("slow", "cached", "streaming")
-ROOM = 1.02  # for another compiler
+ROOM = 1.02 if " 12." in machine.compiler() else 1.2  # no other GCC than 12 was tried
 # Instructions (those with a repeat prefix left out), and bytes stored and loaded, for each page, on
 # 7.3 with GCC 12. Mainline has 49, 100 and 40 for order 0, 67, 85 and 62 for hotplug, and 23
 # instructions for folio_copy.
@@ -112,7 +112,9 @@ def counted(program: Program, work: Path) -> dict[tuple[str, str], Counts]:
         program.sites,
     ]
     text = "\n".join([*commands, "blocks tree=patched\n"])
-    subprocess.run(argv, input=text, capture_output=True, text=True, check=True)
+    done = subprocess.run(argv, input=text, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "error" not in done.stdout.replace("error=", "")
     found = count_plugin.windows(work)
     return {key: _patched(found[at]) for key, at in windows.items()}
 
@@ -149,4 +151,4 @@ def test_a_loop_does_no_more_than_it_must(
 
 
 def test_no_loop_takes_a_lock_for_each_page(counts: Mapping[tuple[str, str], Counts]) -> None:
-    assert all(one.locked < PAGES / 100 for one in counts.values())
+    assert all(one.locked < pages_of(loop) / 4 for (loop, _), one in counts.items())
