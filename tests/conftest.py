@@ -3,8 +3,9 @@ import os
 from pathlib import Path
 
 import hypothesis
+import mutant
 import pytest
-from records import Records
+from records import LeaveOut, Records
 
 from pagemint.base import cache
 
@@ -36,11 +37,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Keep outcomes in the calls that take hours."""
-    for name, variable in (("check-vm", "PAGEMINT_VM"), ("check-long", "PAGEMINT_LONG")):
-        if os.environ.get(variable) and not config.option.collectonly:
-            file = Path(config.option.table or config.rootpath / "out" / f"{name}.json")
-            plugin = Records(name, hasattr(config, "workerinput"), file)
-            config.pluginmanager.register(plugin, name)
+    chosen = [name for name in ("vm", "long") if os.environ.get(f"PAGEMINT_{name.upper()}")]
+    if not chosen or mutant.JUDGED or config.option.collectonly:
+        return
+    name = "-".join(["check", *chosen])
+    worker = getattr(config, "workerinput", None)
+    if worker is not None:
+        config.pluginmanager.register(LeaveOut(worker["done"]), name)
+    else:
+        file = Path(config.option.table or config.rootpath / "out" / f"{name}.json")
+        config.pluginmanager.register(Records(name, file), name)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -13,7 +13,7 @@ _TEST = "tests/test_sizes.py::test_format"
 
 
 def _records(work: Path) -> Records:
-    return Records("check-vm", worker=False, file=work / "table.json")
+    return Records("check-vm", work / "table.json")
 
 
 def _report(test: str, when: str, outcome: str) -> pytest.TestReport:

@@ -263,6 +263,8 @@ def _hash_path(path: Path) -> bytes:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").digest()
     for inner in sorted(path.rglob("*")):
+        if "__pycache__" in inner.parts:
+            continue  # Python writes it while it reads the rest
         name = os.fsencode(inner.relative_to(path))
         if inner.is_symlink():
             total.update(b"L" + hashlib.sha256(name).digest())
