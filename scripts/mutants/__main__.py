@@ -16,7 +16,7 @@ from pathlib import Path
 
 from mutants import faults
 from mutants.faults import Mutant
-from mutants.judge import Court
+from mutants.judge import Judge, is_judged_by
 from mutants.verdicts import Table, Verdicts
 from pagemint.base import cache, files, machine
 from pagemint.base.errors import Failure
@@ -48,7 +48,7 @@ def _order(made: Iterable[Mutant], seed: int) -> Iterator[Mutant]:
 def main() -> int:
     """Judge mutants for some minutes; return 0 if 95% of them are caught."""
     parser = argparse.ArgumentParser(prog="make check-mutants")
-    parser.add_argument("--minutes", type=float, default=30, help="when to begin no other mutant")
+    parser.add_argument("--minutes", type=float, default=30, help="start none after so many (30)")
     parser.add_argument("--seed", type=int, default=1, help="which ones come first")
     parser.add_argument("--json", type=Path, default=_ROOT / "out/mutants.json", metavar="FILE")
     arguments = parser.parse_args()
@@ -58,18 +58,20 @@ def main() -> int:
     key = cache.digest(
         *(one.key for one in pair),
         files.NATIVE,
-        _ROOT / "tests",
+        *(one for one in sorted((_ROOT / "tests").glob("*.py")) if is_judged_by(one)),
         Path(__file__).parent,
         machine.compiler(),
     )
     kept = cache.entry("mutants", key, lambda work: None)
     verdicts = Verdicts(kept / "verdicts")
     with tempfile.TemporaryDirectory(prefix="pagemint-mutants-") as name:
-        court = Court(pair, Path(name))
-        made = list(_order(faults.of_series(*pair, court.covered), arguments.seed))
+        judge = Judge(pair, Path(name))
+        made = list(_order(faults.of_series(*pair, judge.covered), arguments.seed))
         waiting = [one for one in made if one.key not in verdicts.found]
+        if waiting and arguments.minutes > 0:
+            judge.prepare()
         end = time.monotonic() + 60 * arguments.minutes
-        for mutant, verdict in court.judge_all(waiting, end):
+        for mutant, verdict in judge.judge_all(waiting, end):
             verdicts.add(verdict)
             note(f"{verdict.outcome} {verdict.by} ({verdict.seconds} s): {mutant}")
     table = Table(made, verdicts)

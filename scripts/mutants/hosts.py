@@ -21,7 +21,9 @@ from pagemint.native import join, link
 from pagemint.native.join import Glue, Named
 from pagemint.native.kernel_half import KernelHalf
 
-_LATE = Path("arch/x86/include/asm/memfill_streaming.h")
+LATE_HEADER = "arch/x86/include/asm/memfill_streaming.h"
+"""The file that has other contents where stores land late."""
+
 _INCLUDES = ("arch/x86/include", "include")
 
 
@@ -44,7 +46,7 @@ class _Command:
     needs: frozenset[Path]
 
 
-class Workshop:
+class HostBuilder:
     """Makes hosts of one configuration.
 
     Attributes:
@@ -105,7 +107,7 @@ class Workshop:
         shutil.rmtree(over, ignore_errors=True)
         changed = {path: text}
         if self._late:
-            changed[str(_LATE)] = (files.NATIVE / "late/memfill_streaming.h").read_text()
+            changed[LATE_HEADER] = (files.NATIVE / "late/memfill_streaming.h").read_text()
         for name, content in changed.items():
             (over / name).parent.mkdir(parents=True, exist_ok=True)
             (over / name).write_text(content)
@@ -155,7 +157,7 @@ class Workshop:
 
 
 def code(made: Mapping[str, Path]) -> list[bytes]:
-    """Return objects without what is there for debuggers."""
+    """Return objects without debug information."""
     found = []
     for one in made.values():
         bare = one.with_suffix(".bare")

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,19 +17,21 @@ import pytest
 
 from mutants import hosts
 from mutants.faults import Mutant
-from mutants.hosts import Workshop
+from mutants.hosts import LATE_HEADER, HostBuilder
 from pagemint.base import files
 from pagemint.base.errors import Failure
+from pagemint.base.progress import step
 from pagemint.kernels import objects
 from pagemint.kernels.trees import Tree
 
 COUNTS = "native_counts"
 """The suite that catches faults that cost time but change no result."""
 
-_PATIENCE = 180  # seconds for a suite; each takes less than a minute on two cores
+_CHOICES = ("PAGEMINT_VM", "PAGEMINT_LONG", "PYTEST_ADDOPTS")  # variables that choose tests
+# A suite has not ended after so many times its time without a fault, and some seconds.
+_SLOWER, _SLACK = 5, 60
 _TESTS = files.NATIVE.parent / "tests"
 _CONFIGS = {"mask": objects.DEBIAN, "pointer": objects.NO_MASK, "late": objects.DEBIAN}
-_LATE_HEADER = "arch/x86/include/asm/memfill_streaming.h"
 # The suites by the configuration of the host. Those that cover a file run in this order.
 _SUITES = {
     "mask": ("streaming", "folio", "operations", COUNTS, "ordinary", "threads", "identity"),
@@ -57,13 +59,20 @@ _COVER = {
 """The suites that run the code of a file. Other files are tested in guests alone."""
 
 
+def is_judged_by(file: Path) -> bool:
+    """Whether a file of tests/ has a suite that judges, or helps one."""
+    suites = {f"test_{suite}" for some in _SUITES.values() for suite in some}
+    return file.stem in suites or not file.stem.startswith("test_")
+
+
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a mutant.
+    """The outcome of a mutant.
 
     Attributes:
         mutant: its key.
-        outcome: broken (does not compile), same (the object code is), caught, or survived.
+        outcome: broken (it does not compile), same (the object code is), caught, counted (only the
+            counts of instructions saw it) or survived.
         by: the test that caught it.
         seconds: time of the judgement.
     """
@@ -74,23 +83,46 @@ class Verdict:
     seconds: float
 
 
-class Court:
+class Judge:
     """Judges mutants, several at a time."""
 
     def __init__(self, pair: tuple[Tree, Tree], work: Path) -> None:
+        """Build what the hosts share in the empty directory `work`."""
         self._tree = pair[1].path
         self._work = work
-        self._right: dict[tuple[str, str], list[bytes]] = {}
-        self._shops: dict[str, Workshop] = {}
+        self._builders: dict[str, HostBuilder] = {}
         for config, options in _CONFIGS.items():
             (work / config).mkdir()
-            self._shops[config] = Workshop(pair, options, work / config, late=config == "late")
+            late = config == "late"
+            self._builders[config] = HostBuilder(pair, options, work / config, late=late)
+        self._unchanged: dict[tuple[str, str], list[bytes]] = {}
+        self._suites: dict[str, float] = {}
 
     @property
     def covered(self) -> set[str]:
         """The files of the patched tree that native suites run."""
-        there = {path for shop in self._shops.values() for path in shop.sources}
+        there = {path for builder in self._builders.values() for path in builder.sources}
         return {path for path in _COVER if path in there}
+
+    def prepare(self) -> None:
+        """Run the suites without a fault: whatever fails then would fail with every mutant.
+
+        Raises:
+            Failure: a suite fails.
+        """
+        for config, builder in self._builders.items():
+            for path in builder.sources & _COVER.keys():
+                made = builder.objects(path, (self._tree / path).read_text(), self._work)
+                self._unchanged[config, path] = hosts.code(made)
+            # Where stores land late, each of these calls has compiled all that streams.
+            builder.host(made, self._work)
+            for suite in _SUITES[config]:
+                with step(f"running {suite} without a fault ({config})"):
+                    began = time.monotonic()
+                    by = _failing(suite, config, self._work / "linked", files.KERNEL, None)
+                if by:
+                    raise Failure(f"{by} fails without a fault", "mend it first")
+                self._suites[f"{config} {suite}"] = time.monotonic() - began
 
     def judge(self, mutant: Mutant) -> Verdict:
         """Build the hosts with a mutant, and run the suites until one fails."""
@@ -101,45 +133,59 @@ class Court:
 
         work = self._work / str(os.getpid())
         work.mkdir(exist_ok=True)
-        whole = (self._tree / mutant.path).read_text()
-        text = mutant.text(whole)
+        text = mutant.text((self._tree / mutant.path).read_text())
         differs = False
-        for config, shop in self._shops.items():
-            if mutant.path not in shop.sources or (config, mutant.path) == ("late", _LATE_HEADER):
+        counted = ""
+        for config, builder in self._builders.items():
+            if (config, mutant.path) not in self._unchanged or (
+                (config, mutant.path) == ("late", LATE_HEADER)
+            ):
                 continue
-            if (config, mutant.path) not in self._right:
-                right = shop.objects(mutant.path, whole, work)
-                self._right[config, mutant.path] = hosts.code(right)
             try:
-                made = shop.objects(mutant.path, text, work)
-                if hosts.code(made) == self._right[config, mutant.path]:
-                    continue
-                differs = True
-                shop.host(made, work)
+                made = builder.objects(mutant.path, text, work)
             except Failure:
                 return verdict("broken")
+            if hosts.code(made) == self._unchanged[config, mutant.path]:
+                continue
+            differs = True
+            builder.host(made, work)
             kernel = _kernel(mutant, text, work)
             for suite in (one for one in _SUITES[config] if one in _COVER[mutant.path]):
-                by = _failing(suite, config, work / "linked", kernel)
-                if by:
+                limit = _SLOWER * self._suites[f"{config} {suite}"] + _SLACK
+                by = _failing(suite, config, work / "linked", kernel, limit)
+                if by and suite != COUNTS:
                     return verdict("caught", by)
+                counted = counted or by or ""
+        if counted:
+            return verdict("counted", counted)
         return verdict("survived" if differs else "same")
 
     def judge_all(self, mutants: Iterable[Mutant], end: float) -> Iterator[tuple[Mutant, Verdict]]:
         """Judge mutants on all CPUs; begin none after the monotonic time `end`."""
+        global _judge
+        _judge = self
         waiting = iter(mutants)
-        # A fork has the workshops.
+        # A fork has the judge.
         with ProcessPoolExecutor(os.cpu_count(), multiprocessing.get_context("fork")) as pool:
-            running = {}
-            for mutant in itertools.islice(waiting, os.cpu_count()):
-                running[pool.submit(self.judge, mutant)] = mutant
-            while running:
+            running: dict[Future[Verdict], Mutant] = {}
+            free = os.cpu_count() or 1
+            while True:
+                if time.monotonic() < end:
+                    for mutant in itertools.islice(waiting, free - len(running)):
+                        running[pool.submit(_judged, mutant)] = mutant
+                if not running:
+                    return
                 done, _ = wait(running, return_when=FIRST_COMPLETED)
                 for one in done:
                     yield running.pop(one), one.result()
-                    if time.monotonic() < end:
-                        for mutant in itertools.islice(waiting, 1):
-                            running[pool.submit(self.judge, mutant)] = mutant
+
+
+_judge: Judge
+
+
+def _judged(mutant: Mutant) -> Verdict:
+    """Judge a mutant in a process that was forked from the judge's."""
+    return _judge.judge(mutant)
 
 
 def _kernel(mutant: Mutant, text: str, work: Path) -> Path:
@@ -153,7 +199,7 @@ def _kernel(mutant: Mutant, text: str, work: Path) -> Path:
     return copy
 
 
-def _failing(suite: str, config: str, host: Path, kernel: Path) -> str | None:
+def _failing(suite: str, config: str, host: Path, kernel: Path, limit: float | None) -> str | None:
     """Return the first test of a suite that fails with a host, or None.
 
     Args:
@@ -161,12 +207,13 @@ def _failing(suite: str, config: str, host: Path, kernel: Path) -> str | None:
         config: the configuration of the host: mask, pointer or late.
         host: the directory with the host.
         kernel: a directory like kernel/, with the fault.
+        limit: seconds after which the suite has failed; None for no limit.
 
     Raises:
         KeyboardInterrupt: pytest was interrupted.
     """
     environment = {
-        **os.environ,
+        **{name: value for name, value in os.environ.items() if name not in _CHOICES},
         "PAGEMINT_MUTANT": str(host),
         "PAGEMINT_MUTANT_CONFIG": config,
         "PAGEMINT_MUTANT_KERNEL": str(kernel),
@@ -197,7 +244,7 @@ def _failing(suite: str, config: str, host: Path, kernel: Path) -> str | None:
         text=True,
     )
     try:
-        said, _ = child.communicate(timeout=_PATIENCE)
+        said, _ = child.communicate(timeout=limit)
     except subprocess.TimeoutExpired:
         return f"test_{suite}.py, which did not end"
     finally:
@@ -207,7 +254,7 @@ def _failing(suite: str, config: str, host: Path, kernel: Path) -> str | None:
         return None
     for line in said.splitlines():
         if line.startswith(("FAILED ", "ERROR ")):
-            return line.split()[1].split("/")[-1].split("[")[0]
+            return line.split()[1].split("[")[0].split("/")[-1]
     if child.returncode == pytest.ExitCode.INTERRUPTED:
         raise KeyboardInterrupt
-    raise Failure(f"pytest ended with status {child.returncode}: {said[-2000:]}", "report this")
+    return f"test_{suite}.py, which ended with status {child.returncode}: {said[-500:].strip()}"

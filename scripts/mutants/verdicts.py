@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What became of mutants: kept in a file, and shown as a table."""
+"""The outcomes of mutants: kept in a file, and shown as a table."""
 
 import json
 import tomllib
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import asdict
 from pathlib import Path
 
 from mutants.faults import Mutant
-from mutants.judge import COUNTS, Verdict
+from mutants.judge import Verdict
 from pagemint.base import files, machine
+from pagemint.base.errors import Failure
 
 _KNOWN = files.NATIVE.parent / "tests/mutants.toml"
 _COLUMNS = ("made", "left", "broken", "same", "argued", "guests", "counted", "caught", "survived")
@@ -36,17 +37,22 @@ class Table:
 
     Attributes:
         outcomes: an outcome for each mutant: left, broken, same, argued (tests/mutants.toml says
-            why it is no fault), guests (it says which test in a guest sees it), counted (only the
-            counts of instructions see it), caught or survived.
+            why it is no fault), guests (it says which test in a guest sees it), counted, caught
+            or survived; see Verdict.
     """
 
-    def __init__(self, made: Iterable[Mutant], verdicts: Verdicts) -> None:
+    def __init__(self, made: Collection[Mutant], verdicts: Verdicts) -> None:
         """Take the mutants, and the verdicts so far."""
         known = {
             (one["path"], one["before"], one["after"]): name
             for name, table in tomllib.loads(_KNOWN.read_text()).items()
             for one in table
         }
+        there = {(one.path, one.before.strip(), one.after.strip()) for one in made}
+        for path, before, after in known.keys() - there:
+            raise Failure(f"{_KNOWN.name}: {path} has no {before} -> {after}", "remove the entry")
+        if wrong := set(known.values()) - {"argued", "guests"}:
+            raise Failure(f"{_KNOWN.name} has a table {wrong.pop()}", "argued or guests")
         self.outcomes: dict[Mutant, str] = {}
         for mutant in made:
             verdict = verdicts.found.get(mutant.key)
@@ -54,8 +60,6 @@ class Table:
             here = (mutant.path, mutant.before.strip(), mutant.after.strip())
             if outcome == "survived":
                 outcome = known.get(here, outcome)
-            elif verdict and verdict.by.startswith(f"test_{COUNTS}"):
-                outcome = "counted"
             self.outcomes[mutant] = outcome
 
     def rows(self) -> dict[str, Counter[str]]:
@@ -94,5 +98,5 @@ class Table:
             },
             "survived": [str(mutant) for mutant in self.survivors()],
         }
-        file.parent.mkdir(exist_ok=True)
+        file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps(body, indent=1, default=str) + "\n")
