@@ -197,7 +197,7 @@ def tap(output: str) -> Iterator[Record]:
     """Read the results of a selftest; the messages of a test come before its result."""
     said = ""
     for line in output.splitlines():
-        found = re.match(r"(not )?ok \d+ (\S+)(?: # SKIP ?(.*))?$", line)
+        found = re.match(r"(not )?ok \d+ (.+?)(?: # SKIP ?(.*))?$", line)
         if not found:
             said = line.removeprefix("# ")
             continue

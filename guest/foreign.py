@@ -5,9 +5,10 @@ import ctypes
 import fcntl
 import json
 import os
+import signal
 import struct
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import checks
@@ -18,7 +19,7 @@ from filesystems import SMALL, make, mounted
 ENGINES = ("psync", "mmap")
 SIZE = "24m"  # of a file of fio
 JOB = ("--name=job", "--rw=randwrite", "--verify=crc32c", "--verify_fatal=1", "--randseed=7")
-SYS_SET_MEMPOLICY = 238
+SYS_SET_MEMPOLICY, MPOL_DEFAULT = 238, 0
 SECONDS = 20  # of a stressor
 STRESSORS = {
     "vm": ("--vm", "2", "--vm-bytes", "48m", "--vm-method", "all"),
@@ -31,10 +32,12 @@ STRESSORS = {
 }
 GOING_DOWN, NO_LOG_FLUSH = 0x8004587D, 2  # XFS_IOC_GOINGDOWN, which ext4 has too
 UNAVAILABLE = (3, 4)  # statuses of stress-ng: no resources, not implemented
+SKIPPED = 4  # the status of a selftest that cannot run
+PATIENCE = 600  # seconds
 
 
 def fsdax(device: Device) -> Iterator[Record]:
-    """Write files with fio in each file system, cut it off without a sync, and verify."""
+    """Write files with fio in each file system, shut that down after the fsync, and verify."""
     for kind in SMALL:
         for engine in ENGINES:
             name = f"fio {engine} on {kind}"
@@ -83,6 +86,7 @@ def _dev_dax() -> str:
 def _fio(*argv: str) -> Record:
     """Run a job of fio, and return its result."""
     said = run("fio", "--output-format=json", *argv)
+    expect("{" in said, f"fio said no result, but {said.strip()}")
     job: Record = json.loads(said[said.index("{") :])["jobs"][0]
     return job
 
@@ -92,34 +96,33 @@ def stress(device: Device) -> Iterator[Record]:
     dax = the_one("dax*.*", "/dev").name
     run("daxctl", "reconfigure-device", "--mode=system-ram", dax)
     node = int(Path("/sys/bus/dax/devices", dax, "target_node").read_text())
+    _take_memory_from(node)
     for name, words in STRESSORS.items():
+        yield {"running": f"stress-ng {name}"}
         argv = ("stress-ng", "--verify", "--timeout", str(SECONDS), "--oomable", *words)
-        yield from _outcome(f"stress-ng {name}", argv, lambda: _take_memory_from(node))
+        yield _judged(f"stress-ng {name}", _ran(argv), UNAVAILABLE)
+    _take_memory_from(None)
     yield {"running": "back to devdax"}
     run("daxctl", "reconfigure-device", "--mode=devdax", "--force", dax)
-    # While blocks go offline and online by themselves.
-    argv = ("stress-ng", "--memhotplug", "1", "--vm", "1", "--vm-bytes", "64m", "--verify")
-    yield from _outcome("stress-ng memhotplug", (*argv, "--timeout", str(SECONDS)), lambda: None)
+    # This stressor takes blocks of ordinary memory offline and online again.
+    yield {"running": "stress-ng memhotplug"}
+    words = ("--memhotplug", "1", "--vm", "1", "--vm-bytes", "64m", "--verify")
+    done = _ran(("stress-ng", *words, "--timeout", str(SECONDS)))
+    yield _judged("stress-ng memhotplug", done, UNAVAILABLE)
 
 
-def _take_memory_from(node: int) -> None:
-    """Bind the memory of this process, and of what it becomes, to a node."""
+def _take_memory_from(node: int | None) -> None:
+    """Bind the memory of this process, and of programs that it starts, to a node or to none."""
     mask = (ctypes.c_ulong * 16)()
-    mask[node // 64] = 1 << node % 64
-    call = (SYS_SET_MEMPOLICY, MPOL_BIND, mask, 1024)
-    LIBC.syscall(*(ctypes.c_long(word) if isinstance(word, int) else word for word in call))
-
-
-def _outcome(name: str, argv: Sequence[str], before: Callable[[], None]) -> Iterator[Record]:
-    """Run a suite whose status says how it ended."""
-    yield {"running": name}
-    done = subprocess.run(argv, capture_output=True, text=True, check=False, preexec_fn=before)
-    outcome = "pass" if done.returncode == 0 else "fail"
-    if done.returncode in UNAVAILABLE:
-        outcome = "skip"
-    said = (done.stderr or done.stdout).strip().splitlines()
-    told = said[-1] if said and outcome != "pass" else ""
-    yield {"check": name, "outcome": outcome, "said": told, "must_pass": False}
+    if node is not None:
+        mask[node // 64] = 1 << node % 64
+    policy = MPOL_DEFAULT if node is None else MPOL_BIND
+    bits = 0 if node is None else 1024
+    call = (SYS_SET_MEMPOLICY, policy, mask if bits else None, bits)
+    failed = LIBC.syscall(
+        *(ctypes.c_long(word) if isinstance(word, int) else word for word in call)
+    )
+    expect(not failed, f"no memory policy for node {node}")
 
 
 def selftests(directory: Path) -> Iterator[Record]:
@@ -127,16 +130,35 @@ def selftests(directory: Path) -> Iterator[Record]:
     Path("/proc/sys/vm/nr_hugepages").write_text("32")
     for program in sorted(directory.iterdir()):
         yield {"running": program.name}
-        # Some read and write files beside them.
-        done = subprocess.run(
-            [program], capture_output=True, text=True, check=False, cwd="/tmp", timeout=600
-        )
-        found = list(checks.tap(done.stdout))
-        for record in found:
-            yield {**record, "check": f"{program.name}: {record['check']}"}
-        if not found:
-            outcome = {0: "pass", 4: "skip"}.get(done.returncode, "fail")
-            said = (done.stdout + done.stderr).strip().splitlines()
-            told = said[-1] if said and outcome != "pass" else ""
-            yield {"check": program.name, "outcome": outcome, "said": told, "must_pass": False}
+        done = _ran([str(program)])
+        for number, record in enumerate(checks.tap(done.stdout), 1):
+            yield {**record, "check": f"{program.name} {number}: {record['check']}"}
+        yield _judged(program.name, done, (SKIPPED,))
     Path("/proc/sys/vm/nr_hugepages").write_text("0")
+
+
+def _ran(argv: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    """Run a program to its end, or for PATIENCE seconds, in a directory that it may write to."""
+    with subprocess.Popen(
+        argv,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        cwd="/tmp",
+        start_new_session=True,
+    ) as child:
+        try:
+            said, _ = child.communicate(timeout=PATIENCE)
+        except subprocess.TimeoutExpired:
+            os.killpg(child.pid, signal.SIGKILL)
+            said, _ = child.communicate()
+            said += f"\nit took longer than {PATIENCE} s"
+    return subprocess.CompletedProcess(argv, child.returncode, said)
+
+
+def _judged(name: str, done: subprocess.CompletedProcess[str], skipped: Sequence[int]) -> Record:
+    """Return the record of a program whose status says how it ended."""
+    outcome = "skip" if done.returncode in skipped else "fail" if done.returncode else "pass"
+    said = done.stdout.strip().splitlines()
+    told = said[-1] if said and outcome != "pass" else ""
+    return {"check": name, "outcome": outcome, "said": told, "must_pass": False}

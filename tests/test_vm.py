@@ -115,7 +115,7 @@ def check(tree: str, outcome: Outcome, *, must_pass: bool) -> Check:
         ("pass", "pass", True, 0, "what it said, on both kernels"),
         ("pass", "fail", True, 1, "base: pass what it said; patched: fail what it said"),
         ("fail", "fail", True, 1, "base: fail what it said; patched: fail what it said"),
-        ("pass", "pass", False, 0, "own tests: 1 pass, on both kernels alike"),
+        ("pass", "pass", False, 0, "tests of others: 1 pass, on both kernels alike"),
         ("fail", "fail", False, 0, "base: fail what it said; patched: fail what it said"),
         ("pass", "fail", False, 1, "base: pass what it said; patched: fail what it said"),
         ("pass", "skip", False, 1, "base: pass what it said; patched: skip what it said"),

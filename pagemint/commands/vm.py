@@ -87,7 +87,8 @@ def main(args: argparse.Namespace) -> int:
         built = _build_stock(args.stock)
     else:
         tests = lab.native and not args.count
-        built = _build_pair(args.kernel, args.ksrc, lab, tests=tests)
+        foreign = any(name in lab.foreign for name in scenarios)
+        built = _build_pair(args.kernel, args.ksrc, lab, tests=tests, foreign=foreign)
     if args.count:
         return counting.run(args, built.kernels, built.about)
     accel = x86.choose_accel(args.accel, built.kernels[0].image) if lab.native else "tcg"
@@ -153,7 +154,7 @@ def _build_stock(line: str) -> _Built:
     return _Built([kernel], rows.Kernel(kernel.release, kernel.built.name, "debian"), None)
 
 
-def _build_pair(line: str, ksrc: Path | None, lab: Lab, *, tests: bool) -> _Built:
+def _build_pair(line: str, ksrc: Path | None, lab: Lab, *, tests: bool, foreign: bool) -> _Built:
     found = steps.source_for(line, ksrc)
     base, patched = (replace(tree, arch=lab.arch) for tree in trees.pair(found))
     return _Built(
@@ -164,5 +165,5 @@ def _build_pair(line: str, ksrc: Path | None, lab: Lab, *, tests: bool) -> _Buil
             "+".join(lab.fragments),
             series=steps.digest(found.line, code=True),
         ),
-        image.selftests(base) if tests else None,
+        image.selftests(base, others=foreign) if tests else None,
     )

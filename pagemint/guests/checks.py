@@ -27,5 +27,5 @@ def judge(checks: list[Check]) -> int:
         elif pair.must_pass:
             note(f"{where}: {pair.found['patched'].said}, on both kernels")
     for scenario, told in own_tests(found).items():
-        note(f"{scenario}: the kernel's own tests: {told}, on both kernels alike")
+        note(f"{scenario}: tests of others: {told}, on both kernels alike")
     return int(any(pair.wrong for pair in found))

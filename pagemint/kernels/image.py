@@ -12,8 +12,8 @@ from pagemint.base.run import run
 from pagemint.kernels import objects, steps, trees
 from pagemint.kernels.trees import Arch, Tree
 
-_SELFTESTS = ("hmm-tests", "migration")
-# The other tests of memory that a guest can run, in a folder of their own.
+_SELFTESTS: tuple[str, ...] = ("hmm-tests", "migration")
+# Further tests of memory that a guest can run.
 _OTHERS = (
     *("cow", "folio_split_race_test", "guard-regions", "gup_longterm", "hugetlb-madvise"),
     *("hugetlb-mmap", "hugetlb-read-hwpoison", "hugetlb-soft-offline", "madv_populate"),
@@ -104,36 +104,45 @@ def kernel(tree: Tree, fragments: tuple[str, ...]) -> Kernel:
     return Kernel(tree.name, built, module / "pagemint_guest.ko", None, arch=tree.arch)
 
 
-def selftests(tree: Tree) -> Path:
+def selftests(tree: Tree, *, others: bool = False) -> Path:
     """Return the directory with the kernel's own test programs, built if it is not in the cache.
+
+    Args:
+        tree: the tree with their sources.
+        others: whether its folder "others" has further tests of memory, as the tree has them.
 
     Raises:
         Failure: the build fails.
     """
     tests = Path("tools/testing/selftests")
+    wanted = {"": _SELFTESTS}
+    if others:
+        there = (one for one in _OTHERS if (tree.path / tests / f"mm/{one}.c").exists())
+        wanted["others"] = tuple(there)
 
     def make(work: Path) -> None:
-        # make writes beside the sources of the tests, so it gets a copy of them.
+        # make writes beside the sources of these tests, so it gets a copy of them.
         copy = work / "linux"
         for name in ("mm", "x86"):
             shutil.copytree(tree.path / tests / name, copy / tests / name)
+        for folder in (one for one in (tree.path / tests).iterdir() if one.is_dir()):
+            if not (copy / tests / folder.name).exists():
+                (copy / tests / folder.name).symlink_to(folder)
         for pattern in ("*.h", "*.mk"):
             for file in (tree.path / tests).glob(pattern):
                 shutil.copy(file, copy / tests)
         for link in ("include", "lib", "mm", "scripts", "tools/include"):
             (copy / link).symlink_to(tree.path / link)
         with step("building the kernel's own tests"):
-            for names, out in ((_SELFTESTS, work), (_OTHERS, work / "others")):
-                out.mkdir(exist_ok=True)
-                there = [one for one in names if (copy / tests / f"mm/{one}.c").exists()]
+            for out, programs in wanted.items():
+                (work / out).mkdir(exist_ok=True)
                 argv: list[str | Path] = ["make", "-s", "-C", copy / tests / "mm"]
-                argv += [f"OUTPUT={out}", *(out / name for name in there)]
+                argv += [f"OUTPUT={work / out}", *(work / out / name for name in programs)]
                 run(argv, env=objects.environment(), what="making the kernel's own tests")
         shutil.rmtree(copy)
 
-    return cache.entry(
-        "selftests", cache.digest(tree.key, *_SELFTESTS, *_OTHERS, machine.compiler()), make
-    )
+    key = cache.digest(tree.key, *(" ".join(one) for one in wanted.values()), machine.compiler())
+    return cache.entry("selftests", key, make)
 
 
 def _suite(option: str) -> str | None:
