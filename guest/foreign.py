@@ -28,7 +28,6 @@ STRESSORS = {
     "madvise": ("--madvise", "2"),
     "shm": ("--shm-sysv", "2", "--shm-sysv-bytes", "16m"),
     "memthrash": ("--memthrash", "1"),
-    "bigheap": ("--bigheap", "1", "--bigheap-bytes", "256m"),
 }
 GOING_DOWN, NO_LOG_FLUSH = 0x8004587D, 2  # XFS_IOC_GOINGDOWN, which ext4 has too
 UNAVAILABLE = (3, 4)  # statuses of stress-ng: no resources, not implemented
@@ -159,6 +158,7 @@ def _ran(argv: Sequence[str]) -> subprocess.CompletedProcess[str]:
 def _judged(name: str, done: subprocess.CompletedProcess[str], skipped: Sequence[int]) -> Record:
     """Return the record of a program whose status says how it ended."""
     outcome = "skip" if done.returncode in skipped else "fail" if done.returncode else "pass"
-    said = done.stdout.strip().splitlines()
-    told = said[-1] if said and outcome != "pass" else ""
+    lines = done.stdout.strip().splitlines()
+    said = [line for line in lines if "fail:" in line or "error:" in line] or lines[-1:]
+    told = said[0] if said and outcome != "pass" else ""
     return {"check": name, "outcome": outcome, "said": told, "must_pass": False}

@@ -13,9 +13,9 @@ from pagemint.kernels import objects, steps, trees
 from pagemint.kernels.trees import Arch, Tree
 
 _SELFTESTS: tuple[str, ...] = ("hmm-tests", "migration")
-# Further tests of memory that a guest can run.
+# Further tests of memory. cow, for one, takes too long in an emulated guest.
 _OTHERS = (
-    *("cow", "folio_split_race_test", "guard-regions", "gup_longterm", "hugetlb-madvise"),
+    *("folio_split_race_test", "guard-regions", "hugetlb-madvise"),
     *("hugetlb-mmap", "hugetlb-read-hwpoison", "hugetlb-soft-offline", "madv_populate"),
     *("map_fixed_noreplace", "map_populate", "memory-failure", "merge", "mremap_dontunmap"),
     *("mremap_test", "pagemap_ioctl", "rmap", "split_huge_page_test"),
