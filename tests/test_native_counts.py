@@ -146,7 +146,9 @@ def test_a_loop_does_no_more_than_it_must(
     found = counts[loop, mode]
     work = found.instructions, found.stored, found.loaded
     per_page = tuple(one / pages_of(loop) for one in work)
-    most = (ROOM * one for one in COUNTED[loop, mode])
+    # The code of mainline's loop depends on what the compiler inlines around it.
+    room = 1.2 if mode == "slow" else ROOM
+    most = (room * one for one in COUNTED[loop, mode])
     assert all(one <= limit for one, limit in zip(per_page, most, strict=True)), per_page
 
 
