@@ -7,7 +7,7 @@ text of glue and workloads names the objects that they need; see native/native.h
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -146,34 +146,38 @@ def _constant(name: str) -> int:
 def _link(trees: Sequence[Named], half: KernelHalf, work: Path, placements: int) -> None:
     plain = compile_plain(work)
     glue = [join.compile_glue(tree, half, work) for tree in trees]
-    lacks = _lacks(glue, half, stand_ins(plain))
+    given = stand_ins(plain)
+    lacks = _lacks(glue, half, given)
     (work / "lacks").write_text("".join("\t".join(one) + "\n" for one in lacks))
     for number in range(placements):
         at = work / str(number)
         at.mkdir()
         gap = join.gap(number, at)
-        link_halves({one.named.name: join.join(one, half, gap, at) for one in glue}, plain, at)
+        kernel = {one.named.name: join.join(one, half, gap, at) for one in glue}
+        link_halves(kernel, plain, given, at)
 
 
-def link_halves(kernel: Mapping[str, Path], plain: Sequence[Path], work: Path) -> None:
+def link_halves(
+    kernel: Mapping[str, Path], plain: Sequence[Path], given: Collection[str], work: Path
+) -> None:
     """Link the halves of a host into a directory.
 
     Args:
         kernel: the kernel code of each tree, from `join.join`, by the tree's name, in the order
             of their prefixes.
         plain: the objects of the plain half.
+        given: the symbols for which that half has a stand-in.
         work: the directory.
 
     Raises:
         Failure: the linker fails, or the code has no return sites.
     """
-    ours = stand_ins(plain)
     first, size = _constant("NATIVE_TRAPS"), _constant("NATIVE_TRAP_SIZE")
     traps: list[str] = []
     script: list[str] = []
     for symbol in (symbol for one in kernel.values() for symbol in symbols(one, defined=False)):
         name = symbol.split("_", 1)[1]
-        if name in ours:
+        if name in given:
             script.append(f"{symbol} = k_{name};")
         else:
             script.append(f"{symbol} = {first + len(traps) * size:#x};")

@@ -21,9 +21,8 @@ from pagemint.native import join, link
 from pagemint.native.join import Glue, Named
 from pagemint.native.kernel_half import KernelHalf
 
-LATE_HEADER = "arch/x86/include/asm/memfill_streaming.h"
-"""The file that has other contents where stores land late."""
-
+# The file that has other contents where stores land late.
+_LATE_HEADER = "arch/x86/include/asm/memfill_streaming.h"
 _INCLUDES = ("arch/x86/include", "include")
 
 
@@ -50,7 +49,8 @@ class HostBuilder:
     """Makes hosts of one configuration.
 
     Attributes:
-        sources: the files of the patched tree that its objects contain, relative to the tree.
+        sources: the files of the patched tree that its objects contain, relative to the tree, and
+            that have the tree's text in every host.
     """
 
     def __init__(self, pair: tuple[Tree, Tree], config: Config, work: Path, *, late: bool) -> None:
@@ -64,7 +64,8 @@ class HostBuilder:
         """
         self._half = half = KernelHalf()
         self._tree = pair[1].path
-        self._late = late
+        late_header = files.NATIVE / "late/memfill_streaming.h"
+        self._replaced = {_LATE_HEADER: late_header.read_text()} if late else {}
         with step(f"building what all hosts share ({work.name})"):
             built = [objects.build(tree, config, half.objects) for tree in pair]
             named = [
@@ -73,6 +74,7 @@ class HostBuilder:
                 join.named(pair[1], PATCHED, "t2", built[1], half),
             ]
             self._plain = link.compile_plain(work)
+            self._given = link.stand_ins(self._plain)
             glue = [join.compile_glue(one, half, work) for one in named]
             shared = work / "shared"
             shared.mkdir()
@@ -87,7 +89,7 @@ class HostBuilder:
         }
         needed = {need for one in self._commands.values() for need in one.needs}
         inside = (one.relative_to(self._tree) for one in needed if one.is_relative_to(self._tree))
-        self.sources = frozenset(map(str, inside))
+        self.sources = frozenset(map(str, inside)) - self._replaced.keys()
 
     def objects(self, path: str, text: str, work: Path) -> dict[str, Path]:
         """Compile the objects that contain a file of the patched tree, with another text.
@@ -105,9 +107,7 @@ class HostBuilder:
         """
         over = work / "over"
         shutil.rmtree(over, ignore_errors=True)
-        changed = {path: text}
-        if self._late:
-            changed[LATE_HEADER] = (files.NATIVE / "late/memfill_streaming.h").read_text()
+        changed = {path: text, **self._replaced}
         for name, content in changed.items():
             (over / name).parent.mkdir(parents=True, exist_ok=True)
             (over / name).write_text(content)
@@ -135,7 +135,8 @@ class HostBuilder:
         parts = [made.get(str(one), one) for one in self._glue.parts]
         glue: Glue = replace(self._glue, named=replace(named, code=code), parts=parts)
         whole = join.join(glue, self._half, self._gap, scratch)
-        link.link_halves({**self._others, named.name: whole}, self._plain, scratch)
+        kernel = {**self._others, named.name: whole}
+        link.link_halves(kernel, self._plain, self._given, scratch)
 
     def _compile(self, command: _Command, over: Path, made: Path) -> None:
         """Compile an object with the files in `over` before those of the tree."""
