@@ -23,8 +23,9 @@ CHUNKS = 8  # of ALIGN bytes each, spread over a device
 ANONYMOUS = 32 << 20  # bytes of a process on a device that is ordinary memory
 HUGE_PAGES = 16
 MAP_SHARED_VALIDATE, MAP_SYNC = 0x03, 0x80000
-MPOL_BIND, MPOL_MF_STRICT, MPOL_MF_MOVE = 2, 1, 2
-SYS_MBIND = 237
+MPOL_DEFAULT, MPOL_BIND, MPOL_MF_STRICT, MPOL_MF_MOVE = 0, 2, 1, 2
+SYS_MBIND, SYS_SET_MEMPOLICY = 237, 238
+NODES = 1024  # bits of a mask of nodes
 SLACK = 64  # faults of the program itself, beside those of the chunks
 LIBC = ctypes.CDLL(None, use_errno=True)
 
@@ -153,12 +154,28 @@ def address_of(memory: mmap.mmap) -> int:
 
 def bind_memory(address: int, size: int, node: int) -> None:
     """Bind mapped memory to `node`."""
-    mask = (ctypes.c_ulong * 16)()
+    flags = MPOL_MF_STRICT | MPOL_MF_MOVE
+    _system_call(SYS_MBIND, address, size, MPOL_BIND, _mask(node), NODES, flags)
+
+
+def take_memory_from(node: int | None) -> None:
+    """Bind the memory of this process, and of programs that it starts, to a node or to none."""
+    if node is None:
+        _system_call(SYS_SET_MEMPOLICY, MPOL_DEFAULT, None, 0)
+    else:
+        _system_call(SYS_SET_MEMPOLICY, MPOL_BIND, _mask(node), NODES)
+
+
+def _mask(node: int) -> object:
+    mask = (ctypes.c_ulong * (NODES // 64))()
     mask[node // 64] = 1 << node % 64
-    call = (SYS_MBIND, address, size, MPOL_BIND, mask, 1024, MPOL_MF_STRICT | MPOL_MF_MOVE)
-    arguments = [ctypes.c_long(word) if isinstance(word, int) else word for word in call]
-    if LIBC.syscall(*arguments):
-        raise OSError(ctypes.get_errno(), f"no memory policy for node {node}")
+    return mask
+
+
+def _system_call(*words: object) -> None:
+    # As they are, integers would be passed with 32 bits.
+    if LIBC.syscall(*(ctypes.c_long(one) if isinstance(one, int) else one for one in words)):
+        raise OSError(ctypes.get_errno(), f"system call {words[0]} failed")
 
 
 def frames_of(address: int, size: int) -> list[int]:

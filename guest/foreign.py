@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Runs other people's suites on the devices: fio, stress-ng, and the kernel's own selftests."""
 
-import ctypes
 import fcntl
 import json
 import os
@@ -12,14 +11,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import checks
-from checks import LIBC, MPOL_BIND, Record, expect
+from checks import Record, expect
 from devices import ALIGN, Device, run, the_one
 from filesystems import SMALL, make, mounted
 
 ENGINES = ("psync", "mmap")
 SIZE = "24m"  # of a file of fio
 JOB = ("--name=job", "--rw=randwrite", "--verify=crc32c", "--verify_fatal=1", "--randseed=7")
-SYS_SET_MEMPOLICY, MPOL_DEFAULT = 238, 0
 SECONDS = 20  # of a stressor
 STRESSORS = {
     "vm": ("--vm", "2", "--vm-bytes", "48m", "--vm-method", "all"),
@@ -95,12 +93,12 @@ def stress(device: Device) -> Iterator[Record]:
     dax = the_one("dax*.*", "/dev").name
     run("daxctl", "reconfigure-device", "--mode=system-ram", dax)
     node = int(Path("/sys/bus/dax/devices", dax, "target_node").read_text())
-    _take_memory_from(node)
+    checks.take_memory_from(node)
     for name, words in STRESSORS.items():
         yield {"running": f"stress-ng {name}"}
         argv = ("stress-ng", "--verify", "--timeout", str(SECONDS), "--oomable", *words)
         yield _judged(f"stress-ng {name}", _ran(argv), UNAVAILABLE)
-    _take_memory_from(None)
+    checks.take_memory_from(None)
     yield {"running": "back to devdax"}
     run("daxctl", "reconfigure-device", "--mode=devdax", "--force", dax)
     # This stressor takes blocks of ordinary memory offline and online again.
@@ -108,20 +106,6 @@ def stress(device: Device) -> Iterator[Record]:
     words = ("--memhotplug", "1", "--vm", "1", "--vm-bytes", "64m", "--verify")
     done = _ran(("stress-ng", *words, "--timeout", str(SECONDS)))
     yield _judged("stress-ng memhotplug", done, UNAVAILABLE)
-
-
-def _take_memory_from(node: int | None) -> None:
-    """Bind the memory of this process, and of programs that it starts, to a node or to none."""
-    mask = (ctypes.c_ulong * 16)()
-    if node is not None:
-        mask[node // 64] = 1 << node % 64
-    policy = MPOL_DEFAULT if node is None else MPOL_BIND
-    bits = 0 if node is None else 1024
-    call = (SYS_SET_MEMPOLICY, policy, mask if bits else None, bits)
-    failed = LIBC.syscall(
-        *(ctypes.c_long(word) if isinstance(word, int) else word for word in call)
-    )
-    expect(not failed, f"no memory policy for node {node}")
 
 
 def selftests(directory: Path) -> Iterator[Record]:
