@@ -14,7 +14,8 @@ PROBE = Path("/sys/kernel/debug/pagemint")
 VMSTAT = Path("/proc/vmstat")
 REGION = Path("/sys/bus/nd/devices/region0")
 DRIVERS = {"pfn": "nd_pmem", "dax": "dax_pmem"}
-ALIGN = 2 << 20  # bytes: the alignment of a devdax namespace, and the size of a fault in it
+ALIGN = 2 << 20  # bytes: the alignment of most devdax namespaces, and the size of a fault in them
+LARGE_ALIGN = 1 << 30  # bytes: that of others
 MAPPED = 64 * ALIGN  # bytes of a short mapping
 
 
@@ -43,12 +44,17 @@ def written(path: Path, text: str) -> int:
 
 
 class Device:
-    """A device on a bus, to be bound and unbound."""
+    """A device on a bus, to be bound and unbound.
 
-    def __init__(self, name: str, driver: Path) -> None:
+    Attributes:
+        compound: pages of each compound of its memmap; 1 if there are none.
+    """
+
+    def __init__(self, name: str, driver: Path, compound: int = 1) -> None:
         """Take the device's name on its bus, and the directory of its driver."""
         self.name = name
         self.driver = driver
+        self.compound = compound
 
     def unbind(self) -> int:
         """Take the device from its driver, which removes its memmap; return the nanoseconds."""
@@ -62,21 +68,23 @@ class Device:
 class Namespace(Device):
     """A device on the emulated memory of a guest."""
 
-    def __init__(self, kind: str, where: str) -> None:
+    def __init__(self, kind: str, where: str, align: int = ALIGN) -> None:
         """Make the namespace, without binding it.
 
         Args:
             kind: pfn for fsdax, dax for devdax.
             where: the place of the memmap: pmem for the device, ram for ordinary memory.
+            align: bytes of its alignment; of a compound, if it is devdax.
         """
         run("ndctl", "destroy-namespace", "-f", NAMESPACE)
         # ndctl would bind the namespace at once, and the first bind would not be timed.
         name = (REGION / f"{kind}_seed").read_text().strip()
-        super().__init__(name, Path("/sys/bus/nd/drivers") / DRIVERS[kind])
+        compound = align // mmap.PAGESIZE if kind == "dax" else 1
+        super().__init__(name, Path("/sys/bus/nd/drivers") / DRIVERS[kind], compound)
         path = REGION / name
         (path / "uuid").write_text(str(uuid.uuid4()))
         (path / "mode").write_text(where)
-        (path / "align").write_text(str(ALIGN))
+        (path / "align").write_text(str(align))
         (path / "namespace").write_text(NAMESPACE)
 
 

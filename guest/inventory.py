@@ -7,6 +7,7 @@ As a program it writes a JSON object for each device, and changes nothing.
 import argparse
 import errno
 import json
+import mmap
 import os
 import stat
 import sys
@@ -54,9 +55,11 @@ class Existing(Device):
 
     def __init__(self, name: str) -> None:
         """Find the device; RuntimeError if there is none."""
-        for driver, pattern, nodes in _KINDS.values():
+        for kind, (driver, pattern, nodes) in _KINDS.items():
             if any(path.name == name for path in (ROOT / driver).glob(pattern)):
-                super().__init__(name, ROOT / driver)
+                align = ROOT / driver / name / "align"
+                compound = int(align.read_text()) // mmap.PAGESIZE if kind == "devdax" else 1
+                super().__init__(name, ROOT / driver, compound)
                 self.nodes = nodes
                 self._check()
                 return

@@ -12,7 +12,15 @@ SERIES = ("slow", "cached", "published", "streaming")
 FILLER = Path("/sys/module/pagemint/parameters")
 # The module fills, is switched off, and is not loaded. A guest starts without it.
 STOCK = ("module", "module-off", "base")
-COUNTS = ("calls", "pages_filled", "pages_original", "mismatches", "microseconds")
+COUNTS = (
+    "calls",
+    "pages_filled",
+    "pages_original",
+    "pages_verified",
+    "mismatches",
+    "differences",
+    "microseconds",
+)
 
 Record = dict[str, Any]
 

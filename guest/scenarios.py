@@ -28,6 +28,7 @@ import stock
 from checks import expect
 from devices import (
     ALIGN,
+    LARGE_ALIGN,
     PROBE,
     Device,
     Namespace,
@@ -105,6 +106,7 @@ def rebinds(device: Device, modes: Modes, count: int, use: Use | None) -> Iterat
             init_ns, pages = last_init()
             record: Record = {"mode": mode, "bind_ns": bind_ns, "init_ns": init_ns, "pages": pages}
             record["memmap_bytes"] = memmap_bytes() - memory
+            record["compound"] = device.compound
             if hashed:
                 record["hash"] = (PROBE / "hash").read_text().strip()
             record |= counted(before)
@@ -131,11 +133,12 @@ def fsdax(modes: Modes, count: int, where: str) -> Iterator[Record]:
     yield from rebinds(device, modes.with_shared(), count, first_use.file_on_device())
 
 
-def devdax(modes: Modes, count: int, where: str) -> Iterator[Record]:
-    """2 MiB compounds, with the memmap on the device, or in ordinary memory and deduplicated."""
-    device = Namespace("dax", where)
+def devdax(modes: Modes, count: int, where: str, align: int = ALIGN) -> Iterator[Record]:
+    """Compounds, with the memmap on the device, or in ordinary memory and deduplicated."""
+    device = Namespace("dax", where, align)
     yield first_bind(device, modes)
-    use = first_use.mapping(the_one("dax*.*", "/dev").name)
+    # A first use is a mapping of less than a large compound.
+    use = first_use.mapping(the_one("dax*.*", "/dev").name) if align == ALIGN else None
     device.unbind()
     yield from rebinds(device, modes, count, use)
 
@@ -252,6 +255,8 @@ def scenario(name: str, args: argparse.Namespace) -> Iterator[Record]:
         "devdax": lambda: devdax(modes, count, "pmem"),
         "devdax-mapping": lambda: use("dax", "pmem", modes, checks.mapping),
         "devdax-mem": lambda: devdax(modes, count, "ram"),
+        "devdax-1g": lambda: devdax(modes, count, "pmem", LARGE_ALIGN),
+        "devdax-1g-mem": lambda: devdax(modes, count, "ram", LARGE_ALIGN),
         "devdax-mem-mapping": lambda: use("dax", "ram", modes, checks.mapping),
         "private": lambda: private(modes, min(count, 10), args.private_size),
         "private-hmm": lambda: checks.hmm(args.selftests / "hmm-tests", args.hmm_module),
@@ -281,6 +286,7 @@ def scenario(name: str, args: argparse.Namespace) -> Iterator[Record]:
         "operations": lambda: operations.everything(args.hmm_module),
         "host": lambda: host.checks_of(args.headers),
         "stock-faults": lambda: stock.faults(args.stock_module, args.module, count),
+        "stock-verify": lambda: stock.verified(args.stock_module, count, args.private_size),
     }
     if name not in table:
         raise RuntimeError(f"there is no scenario {name}")

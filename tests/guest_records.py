@@ -27,10 +27,10 @@ LONG = pytest.mark.skipif(
 
 
 def from_stock_kernel(
-    line: str, scenarios: list[str], rebinds: int, *, fault: bool = False
+    line: str, scenarios: list[str], rebinds: int, *, device: int = DEVICE, fault: bool = False
 ) -> list[Record]:
     """Boot a stock kernel in an emulated guest, and return its records."""
-    guest = Guest("tcg", DEVICE, 3600, None)
+    guest = Guest("tcg", device, 3600, None)
     kernel = stock.kernel(line, fault=fault)
     return guest.run(kernel, ",".join(scenarios), rebinds, DEVICE)[0]
 

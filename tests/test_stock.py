@@ -12,13 +12,25 @@ from pagemint import cli
 from pagemint.base.errors import Failure
 from pagemint.base.run import run
 from pagemint.guests import binds
-from pagemint.guests.lab import BIND_SCENARIOS
+from pagemint.guests.lab import BIND_SCENARIOS, STOCK_SCENARIOS
 from pagemint.guests.scenarios import Record
 from pagemint.kernels import apt, stock
 from pagemint.kernels.apt import Package
 
 Records = list[Record]
 
+LINES = pytest.mark.parametrize("line", ["6.1", "6.12"], ids=lambda line: f"linux-{line}")
+FAULTS = [
+    *(f"fails at {where}" for where in ("function", "entry", "filter", "hook", "registered")),
+    "livepatch first",
+    "livepatch second",
+    "traced before",
+    "traced after",
+    "mismatch",
+    "difference",
+    "unload in a bind",
+    "loads and unloads",
+]
 SCENARIOS = [name for names in BIND_SCENARIOS.values() for name in names]
 
 
@@ -94,23 +106,29 @@ def test_the_first_alternatives_are_what_a_package_depends_on() -> None:
     assert apt.parse_packages(text)[0].depends == ("b", "c", "e")
 
 
-def counted(scenario: str, mode: str, **changes: int) -> dict[str, Any]:
-    counts = {"pages": 1000, "pages_filled": 0, "mismatches": 0, "calls": 1}
-    return {"scenario": scenario, "mode": mode, **counts, **changes}
+def counted(mode: str, **changes: int) -> dict[str, Any]:
+    counts = {"pages": 2048, "compound": 1, "pages_filled": 0, "mismatches": 0, "calls": 1}
+    return {"scenario": "some", "mode": mode, **counts, **changes}
 
 
 @pytest.mark.parametrize(
     ("record", "status"),
     [
-        (counted("fsdax", "module", pages_filled=990), 0),
-        (counted("fsdax", "module"), 1),
-        (counted("fsdax", "module", pages_filled=990, mismatches=1), 1),
-        (counted("fsdax", "module", pages_filled=990, calls=0), 1),
-        (counted("fsdax", "module-off"), 0),
-        (counted("fsdax", "module-off", pages_filled=990), 1),
-        (counted("devdax", "module"), 0),
-        (counted("devdax", "module", pages_filled=1), 1),
-        ({"scenario": "fsdax", "mode": "base"}, 0),
+        (counted("module", pages_filled=2046), 0),
+        (counted("module"), 1),
+        (counted("module", pages_filled=2046, mismatches=1), 1),
+        (counted("module", pages_filled=2046, calls=0), 1),
+        (counted("module-off"), 0),
+        (counted("module-off", pages_filled=2046), 1),
+        (counted("module", compound=512, pages_filled=1024), 0),
+        (counted("module", compound=512, pages_filled=2046), 1),
+        (counted("module", compound=512), 1),
+        (counted("module", compound=512, pages=1024), 0),
+        # A compound of 1 GiB whose memmap is deduplicated is left out.
+        (counted("module", compound=1 << 18, pages=3 << 18), 0),
+        (counted("module", compound=1 << 18, pages=3 << 18, pages_filled=1 << 18), 0),
+        (counted("module", compound=1 << 18, pages=3 << 18, pages_filled=2 << 18), 1),
+        ({"scenario": "some", "mode": "base"}, 0),
     ],
 )
 def test_what_the_module_counts_is_judged(record: dict[str, Any], status: int) -> None:
@@ -134,11 +152,6 @@ def records(request: pytest.FixtureRequest) -> Records:
     return from_stock_kernel(request.param, SCENARIOS, 2)
 
 
-@pytest.fixture(scope="module", params=["6.1", "6.12"], ids=lambda line: f"linux-{line}")
-def faults(request: pytest.FixtureRequest) -> Records:
-    return from_stock_kernel(request.param, ["stock-faults"], 200, fault=True)
-
-
 def test_the_module_leaves_the_same_memmaps(records: Records) -> None:
     for scenario in SCENARIOS:
         rows = binds.rows_of(scenario, {"stock": records}, DEVICE)
@@ -153,15 +166,36 @@ def test_the_module_leaves_the_same_memmaps(records: Records) -> None:
 
 
 @LONG
-def test_the_module_fails_as_it_should(faults: Records) -> None:
-    assert [one["check"] for one in faults] == [
-        *(f"fails at {where}" for where in ("function", "entry", "filter", "hook", "registered")),
-        "livepatch first",
-        "livepatch second",
-        "traced before",
-        "traced after",
-        "mismatch",
-        "unload in a bind",
-        "loads and unloads",
+@LINES
+def test_the_module_fills_compounds_of_1_gib(line: str) -> None:
+    records = from_stock_kernel(line, list(STOCK_SCENARIOS["devdax-1g"]), 2, device=5 << 30)
+    for scenario in STOCK_SCENARIOS["devdax-1g"]:
+        rows = binds.rows_of(scenario, {"stock": records}, 5 << 30)
+        assert len(rows) == 1 + len(binds.STOCK_MODES)
+        assert binds.same_hashes(rows) == 0
+    assert binds.judge_counts(records) == 0
+    filled = {
+        (one["scenario"], one["mode"]): one["pages_filled"]
+        for one in records
+        if "pages_filled" in one
+    }
+    assert filled["devdax-1g", "module"] == 2 << 18
+    assert filled["devdax-1g-mem", "module"] == 0
+
+
+@LONG
+@LINES
+def test_a_hundred_binds_have_no_difference(line: str) -> None:
+    found = from_stock_kernel(line, ["stock-verify"], 100)
+    assert [one["check"] for one in found] == SCENARIOS
+    assert [one for one in found if one["outcome"] != "pass"] == []
+
+
+@LONG
+@LINES
+def test_the_module_fails_as_it_should(line: str) -> None:
+    found = from_stock_kernel(line, ["stock-faults"], 200, fault=True)
+    assert [one["check"] for one in found] == [
+        f"{kind}: {name}" for kind in ("fsdax", "devdax") for name in FAULTS
     ]
-    assert [one for one in faults if one["outcome"] != "pass"] == []
+    assert [one for one in found if one["outcome"] != "pass"] == []

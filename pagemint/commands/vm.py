@@ -12,7 +12,7 @@ from pagemint.commands import counting, options
 from pagemint.commands.finish import finish
 from pagemint.guests import room, runs, x86
 from pagemint.guests.guest import Guest
-from pagemint.guests.lab import BIND_SCENARIOS, FOREIGN, LABS, SCENARIOS, Lab
+from pagemint.guests.lab import BIND_SCENARIOS, FOREIGN, LABS, SCENARIOS, STOCK_SCENARIOS, Lab
 from pagemint.kernels import image, steps, stock, trees
 from pagemint.kernels.image import Kernel
 from pagemint.results import rows, writer
@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--scenario",
         metavar="S,...",
         help=f"scenarios to run (all of {', '.join(SCENARIOS)}; also {', '.join(FOREIGN)}; "
-        f"a stock kernel and arm64 have {', '.join(BIND_SCENARIOS)})",
+        f"arm64 has {', '.join(BIND_SCENARIOS)}, a stock kernel {', '.join(STOCK_SCENARIOS)})",
     )
     parser.add_argument(
         "--rebinds", type=int, metavar="N", help=f"rebinds in each mode ({_REBINDS})"
@@ -71,7 +71,7 @@ def main(args: argparse.Namespace) -> int:
         lab = counting.lab(args, lab)
     scenarios = _chosen(
         args.scenario,
-        BIND_SCENARIOS if args.stock else lab.scenarios,
+        STOCK_SCENARIOS if args.stock else lab.scenarios,
         {} if args.stock else lab.foreign,
     )
     rebinds = _at_least(2, "--rebinds", _REBINDS, args.rebinds)

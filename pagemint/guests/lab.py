@@ -33,7 +33,10 @@ BIND_SCENARIOS = {
     "devdax": ("devdax", "devdax-mem"),
     "private": ("private",),
 }
-"""The same for a stock kernel and for arm64: only scenarios that compare memmaps."""
+"""The same for arm64: only scenarios that compare memmaps."""
+
+STOCK_SCENARIOS = BIND_SCENARIOS | {"devdax-1g": ("devdax-1g", "devdax-1g-mem")}
+"""The same for a stock kernel."""
 
 FRAGMENTS = ("vm", "use")
 """The files of guest/config that configure the x86 kernels."""

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/mm.h>
+#include <linux/mmzone.h>
+#include <linux/sched.h>
+#include <linux/string.h>
+
+#include "verify.h"
+
+unsigned long verify_memmap(struct fill *fill, unsigned long *differences)
+{
+	const unsigned long unit = fill->order ? 1UL << fill->order : pageblock_nr_pages;
+	unsigned long pfn, next, i, nr_written;
+	struct page *copy;
+
+	copy = kvmalloc_array(unit, sizeof(*copy), GFP_KERNEL);
+	if (!copy) {
+		pr_warn_ratelimited("no memory to verify a memmap\n");
+		return 0;
+	}
+	for (pfn = fill->begin; pfn < fill->end; pfn = next) {
+		const struct page *page = pfn_to_page(pfn);
+
+		next = fill->order ? pfn + unit : min(fill->end, ALIGN(pfn + 1, unit));
+		nr_written = fill->order ? fill->nr_written : next - pfn;
+		memcpy(copy, page, nr_written * sizeof(*copy));
+		write_as_kernel(fill, pfn, next - pfn, fill->order, nr_written);
+		for (i = 0; i < nr_written; i++)
+			*differences += !!memcmp(page + i, copy + i, sizeof(*copy));
+		cond_resched();
+	}
+	kvfree(copy);
+	return fill->end - fill->begin;
+}
