@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Stock kernels: the choice of a kernel, and the memmap that the module for it leaves."""
 
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +13,12 @@ from pagemint.base.run import run
 from pagemint.guests import binds
 from pagemint.guests.lab import BIND_SCENARIOS, STOCK_SCENARIOS
 from pagemint.guests.scenarios import Record
-from pagemint.kernels import apt, stock
+from pagemint.kernels import apt, stock, toolchain
 from pagemint.kernels.apt import Package
 
 Records = list[Record]
 
-LINES = pytest.mark.parametrize("line", ["6.1", "6.12"], ids=lambda line: f"linux-{line}")
+LINES = pytest.mark.parametrize("line", ["6.1", "6.12", "7.3"], ids=lambda line: f"linux-{line}")
 FAULTS = [
     *(f"fails at {where}" for where in ("function", "entry", "filter", "hook", "registered")),
     "livepatch first",
@@ -70,10 +69,43 @@ def test_the_newest_kernel_is_taken_that_the_compiler_is_for(
 
 def test_a_missing_compiler_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     with_compilers(monkeypatch)
-    with pytest.raises(Failure, match=r"6\.12 need gcc-12 or gcc-14, which this machine lacks"):
-        stock.choose(FOUND, "6.12")
+    with pytest.raises(Failure, match=r"6\.1 need gcc-12, which this machine lacks"):
+        stock.choose(FOUND, "6.1")
     with pytest.raises(Failure, match=r"no stock kernel 5\.10"):
         stock.choose(FOUND, "5.10")
+
+
+def test_without_its_compiler_a_kernel_of_a_known_release_is_taken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with_compilers(monkeypatch)
+    headers = stock.choose(FOUND, "6.12")
+    assert headers.version == "6.12.10-1"
+    assert toolchain.release_of(headers.name) == "trixie"
+    assert toolchain.release_of("linux-headers-6.12.11-amd64") is None
+
+
+def test_a_compiler_of_another_release_runs_in_its_own_root(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    headers = tmp_path / "kernel/usr/src/linux-headers-7.2-amd64"
+    argv = toolchain.Toolchain(tmp_path / "root").argv(
+        tmp_path / "kernel", headers, tmp_path / "work", "module"
+    )
+    assert argv[-4:] == ["-s", "-C", Path("/kernel/usr/src", headers.name), "M=/build/module"]
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    with pytest.raises(Failure, match="runs in bubblewrap, which is missing") as found:
+        toolchain.toolchain("trixie", "gcc-14")
+    assert "apt-get install bubblewrap" in found.value.remedy
+
+
+def test_an_image_among_the_modules_is_found_in_boot(tmp_path: Path) -> None:
+    modules = tmp_path / "usr/lib/modules/7.2-amd64"
+    modules.mkdir(parents=True)
+    (modules / "vmlinuz").write_text("image")
+    stock._move_image(tmp_path, "7.2-amd64")
+    assert (tmp_path / "boot/vmlinuz-7.2-amd64").read_text() == "image"
+    assert (tmp_path / "lib/modules/7.2-amd64/vmlinuz").exists()
 
 
 def test_all_packages_of_one_version_are_taken() -> None:
@@ -143,12 +175,10 @@ def test_a_bad_line_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
 # scope="module": such a fixture runs before cache_home, so these guests use the user's cache.
 @pytest.fixture(
     scope="module",
-    params=["6.1", pytest.param("6.12", marks=LONG), pytest.param("7.2", marks=LONG)],
+    params=["6.1", *(pytest.param(line, marks=LONG) for line in ("6.12", "7.2", "7.3"))],
     ids=lambda line: f"linux-{line}",
 )
 def records(request: pytest.FixtureRequest) -> Records:
-    if request.param == "7.2" and not (shutil.which("gcc-14") or shutil.which("gcc-16")):
-        pytest.skip("Debian's 7.2 is built by gcc 14 or 16, which this machine lacks")
     return from_stock_kernel(request.param, SCENARIOS, 2)
 
 

@@ -105,24 +105,36 @@ def download(wanted: Iterable[Package], what: str) -> list[Path]:
     return [_verified(directory, package) for package in wanted]
 
 
-def download_closure(names: Iterable[str], architecture: str, directory: Path, what: str) -> None:
+def download_closure(
+    names: Iterable[str],
+    architecture: str,
+    directory: Path,
+    what: str,
+    *,
+    suite: str | None = None,
+) -> None:
     """Fetch packages of an architecture, with all their dependencies, into `directory`.
 
-    apt chooses them from the machine's own suites, and checks them.
+    apt chooses them from a suite of the mirror, or from the machine's own, and checks them.
 
     Raises:
         Failure: the mirror does not have them, or the download fails.
     """
     with cache.locked(_state(), "the package lists"):
-        _configure(architecture, _machine_repositories(), architecture)
-        with step(f"looking for {architecture} packages on the Debian mirror"):
-            problem = _apt_update(architecture)
+        repositories = _machine_repositories()
+        uri = _archive(repositories)
+        if suite and uri:
+            repositories = [Repository(uri, suite)]
+        lists = f"{suite}-{architecture}" if suite else architecture
+        _configure(lists, repositories, architecture)
+        with step(f"looking for {' '.join(filter(None, (suite, architecture)))} packages"):
+            problem = _apt_update(lists)
         (directory / "partial").mkdir(parents=True, exist_ok=True)
         argv = ["apt-get", "-q", "-y", "--no-install-recommends", "--download-only"]
         argv += ["-o", f"Dir::Cache::archives={directory}", "install", *names]
         try:
             with step(what):
-                run(argv, env=_environment(architecture), what=what)
+                run(argv, env=_environment(lists), what=what)
         except Failure as failure:
             raise Failure(problem or failure.message, "check the network and /etc/apt") from failure
 

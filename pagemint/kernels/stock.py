@@ -6,14 +6,16 @@ Nothing is installed: the packages are unpacked in the cache.
 
 import re
 import shutil
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from pagemint.base import cache, files
 from pagemint.base.errors import Failure
 from pagemint.base.progress import step
 from pagemint.base.run import run
-from pagemint.kernels import apt, objects
+from pagemint.kernels import apt, objects, toolchain
 from pagemint.kernels.apt import Package
 from pagemint.kernels.image import Kernel
 
@@ -47,7 +49,7 @@ class StockKernel(Kernel):
 
 
 def kernel(line: str, *, fault: bool = False) -> StockKernel:
-    """Return Debian's newest kernel of a line ("6.12") that this machine can build modules for.
+    """Return Debian's newest kernel of a line ("6.12") that modules can be built for.
 
     Args:
         line: two numbers.
@@ -55,8 +57,8 @@ def kernel(line: str, *, fault: bool = False) -> StockKernel:
             that takes the function which the module hooks.
 
     Raises:
-        Failure: the mirror has no such kernel or cannot be reached, its compiler is missing, the
-            disk is full, or a module does not build.
+        Failure: the mirror has no such kernel or cannot be reached, its compiler cannot be had,
+            the disk is full, or a module does not build.
     """
     if not re.fullmatch(r"[0-9]+\.[0-9]+", line):
         raise Failure(f"{line!r} is not a kernel line", "give two numbers, such as 6.12")
@@ -75,19 +77,37 @@ def kernel(line: str, *, fault: bool = False) -> StockKernel:
                 run(["dpkg-deb", "-x", deb, work], what=f"unpacking {deb.name}")
                 deb.unlink()
         _relocate(work / "usr/src" / headers.name)
+        _move_image(work, release)
 
     root = cache.entry("stock", headers.version, unpack)
     what = f"Debian's Linux {headers.version}"
-    bench, filler = modules(root / "usr/src" / headers.name, what, fault=fault)
+    make = _make_here
+    compiler = _compiler(headers)
+    codename = toolchain.release_of(headers.name)
+    if codename and not shutil.which(compiler):
+        make = partial(toolchain.toolchain(codename, compiler).argv, root)
+    bench, filler = modules(root / "usr/src" / headers.name, what, make, fault=fault)
     return StockKernel("stock", root, bench, filler, release)
 
 
-def modules(headers: Path, what: str, *, fault: bool = False) -> tuple[Path, Path]:
+def _make_here(headers: Path, work: Path, folder: str) -> list[str | Path]:
+    return ["make", "-s", "-C", headers, f"M={work / folder}"]
+
+
+def modules(
+    headers: Path,
+    what: str,
+    command: Callable[[Path, Path, str], list[str | Path]] = _make_here,
+    *,
+    fault: bool = False,
+) -> tuple[Path, Path]:
     """Return pagemint_guest.ko and pagemint.ko, built if they are not in the cache.
 
     Args:
         headers: the headers of their kernel.
         what: the name of that kernel, for messages.
+        command: returns the command that runs make in the headers, for a directory of modules: it
+            gets the headers, the parent of the directory, and its name.
         fault: see kernel().
 
     Raises:
@@ -108,7 +128,7 @@ def modules(headers: Path, what: str, *, fault: bool = False) -> tuple[Path, Pat
         (work / "guest/Kbuild").write_text(f"obj-m := {names}\n")
         with step(f"building modules for {what}"):
             for folder in ("guest", "module"):
-                argv: list[str | Path] = ["make", "-s", "-C", headers, f"M={work / folder}"]
+                argv = command(headers, work, folder)
                 argv += [*(["FAULT=1"] if fault else []), "modules"]
                 log, doing = work / f"{folder}.log", f"building {folder} for {what}"
                 run(argv, env=objects.environment(), log=log, what=doing)
@@ -128,6 +148,8 @@ def sources() -> list[Path]:
 def choose(found: list[Package], line: str) -> Package:
     """Return the newest headers of a line that have an image, and whose compiler is installed.
 
+    If there are none, the newest that are for a known release, which has the compiler.
+
     Raises:
         Failure: there are none.
     """
@@ -146,6 +168,7 @@ def choose(found: list[Package], line: str) -> Package:
             "choose another line, such as 6.1 or 6.12",
         )
     buildable = [package for package in headers if shutil.which(_compiler(package))]
+    buildable = buildable or [package for package in headers if toolchain.release_of(package.name)]
     if not buildable:
         compilers = " or ".join(sorted({_compiler(package) for package in headers}))
         raise Failure(
@@ -178,6 +201,15 @@ def _compiler(headers: Package) -> str:
         if compiler:
             return compiler[1]
     return "gcc"
+
+
+def _move_image(root: Path, release: str) -> None:
+    """Make the image and its modules be where they were before Linux 7.0."""
+    image = Path("usr/lib/modules", release, "vmlinuz")
+    if (root / image).exists():
+        (root / "boot").mkdir(exist_ok=True)
+        (root / "boot" / f"vmlinuz-{release}").symlink_to(Path("..", image))
+        (root / "lib").symlink_to("usr/lib")
 
 
 def _relocate(headers: Path) -> None:
