@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Performs each operation on device memory between two marks, so that QEMU can count it.
 
-A kernel runs its operations in its default mode.
+A kernel of the series runs its operations in its default mode, a stock kernel without the module
+and with it.
 """
 
 import ctypes
@@ -29,7 +30,7 @@ from devices import (
     the_one,
 )
 from filesystems import ALIGNED, make, mounted
-from modes import permit_sharing
+from modes import Modes, counted, counts, permit_sharing
 
 DAX = Path("/sys/bus/dax")
 MEMORY = Path("/sys/devices/system/memory")
@@ -69,11 +70,7 @@ class Marks:
 
 def everything(hmm_module: str) -> Iterator[Record]:
     """Perform all operations that the kernel has."""
-    # The console prints at any time, and slowly; errors and warnings are enough.
-    Path("/proc/sys/kernel/printk").write_text("5")
-    # khugepaged copies memory at any time; only memory that asks for it needs huge pages here.
-    Path("/sys/kernel/mm/transparent_hugepage/enabled").write_text("madvise")
-    marks = Marks()
+    marks = _quiet()
     yield marks.around("nothing", 0, lambda: None)
     yield from _private(marks)
     yield from _binds(marks, "fsdax map=dev", Namespace("pfn", "pmem"), _files)
@@ -87,6 +84,52 @@ def everything(hmm_module: str) -> Iterator[Record]:
     yield from _fsdev(marks)
     yield from _kmem(marks)
     yield from _migration(marks, hmm_module)
+
+
+def stock(modes: Modes) -> Iterator[Record]:
+    """Bind a device of each kind, on a stock kernel without its module and with it."""
+    marks = _quiet()
+    kinds: dict[str, Callable[[], tuple[Device, int]]] = {
+        "coherent or private": lambda: (PrivateMemory(PRIVATE), PRIVATE),
+        **{
+            f"{kind} map={place}": partial(_namespace, driver, where)
+            for kind, driver in (("fsdax", "pfn"), ("devdax", "dax"))
+            for place, where in (("dev", "pmem"), ("mem", "ram"))
+        },
+    }
+    for name, prepare in kinds.items():
+        yield {"running": name}
+        device, size = prepare()
+        for tree in ("base", "module"):
+            modes.choose(tree)
+            # The first bind allocates what later ones find.
+            device.bind()
+            device.unbind()
+            before = counts()
+            yield {**marks.around(f"bind {name}", size, device.bind), "tree": tree}
+            filled = counted(before).get("pages_filled", 0)
+            expect((tree == "module") == (filled > 0), f"{name}, {tree}: {filled} pages filled")
+            device.unbind()
+
+
+def symbols() -> Iterator[Record]:
+    """Return the addresses of the kernel's functions, as a System.map has them."""
+    lines = Path("/proc/kallsyms").read_text().splitlines()
+    # Behind those of the kernel come those of modules, in brackets.
+    yield {"symbols": "\n".join(line for line in lines if "[" not in line)}
+
+
+def _namespace(driver: str, where: str) -> tuple[Device, int]:
+    return Namespace(driver, where), int(NAMESPACE_SIZE.read_text())
+
+
+def _quiet() -> Marks:
+    """Keep the kernel from other work at times of its own."""
+    # The console prints at any time, and slowly; errors and warnings are enough.
+    Path("/proc/sys/kernel/printk").write_text("5")
+    # khugepaged copies memory at any time; only memory that asks for it needs huge pages here.
+    Path("/sys/kernel/mm/transparent_hugepage/enabled").write_text("madvise")
+    return Marks()
 
 
 def _binds(

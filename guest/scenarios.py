@@ -284,6 +284,8 @@ def scenario(name: str, args: argparse.Namespace) -> Iterator[Record]:
         ),
         "threads": lambda: threads(modes, count),
         "operations": lambda: operations.everything(args.hmm_module),
+        "stock-operations": lambda: operations.stock(modes),
+        "symbols": operations.symbols,
         "host": lambda: host.checks_of(args.headers),
         "stock-faults": lambda: stock.faults(args.stock_module, args.module, count),
         "stock-verify": lambda: stock.verified(args.stock_module, count, args.private_size),

@@ -20,7 +20,7 @@ def _line(pair: Pair) -> str:
     cells = [
         counted.in_words(of(tree.total), measure) if tree else "-"
         for measure, of in MEASURES.items()
-        for tree in (pair.base, pair.patched)
+        for tree in (pair.before, pair.now)
     ]
     most = ", ".join(f"`{name}`: {shares}" for name, shares in pair.dominating().items())
     return f"| {' | '.join([pair.last.name, *cells, most])} |"

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Counted operations: in the result, on the terminal, in the report, and in docs/operations.md."""
 
+import dataclasses
 import io
 import json
 import re
@@ -16,7 +17,6 @@ from rich.console import Console
 from pagemint import cli
 from pagemint.base.errors import Failure
 from pagemint.guests import counts
-from pagemint.kernels.image import Kernel
 from pagemint.report import page, tables
 from pagemint.results import counted, kept, reader, writer
 from pagemint.results.rows import Counts, Operation, Result
@@ -66,11 +66,17 @@ def test_wrong_counts_are_refused(change: dict[str, Any], why: str) -> None:
 
 def test_the_largest_functions_are_named() -> None:
     (pair,) = counted.pairs(result(*PAIR))
-    assert (pair.base, pair.patched) == PAIR
+    assert (pair.before, pair.now) == PAIR
     assert pair.dominating() == {
         "fill": "60% of instructions",
         "clear": "100% of bytes stored",
     }
+
+
+def test_a_stock_kernel_is_compared_with_the_module() -> None:
+    with_module = dataclasses.replace(PAIR[1], tree="module")
+    (pair,) = counted.pairs(result(PAIR[0], with_module))
+    assert (pair.before, pair.now) == (PAIR[0], with_module)
 
 
 def test_an_operation_that_only_one_kernel_has_is_a_pair() -> None:
@@ -101,14 +107,13 @@ def test_the_report_has_bars_for_both_trees() -> None:
 
 
 def test_only_functions_with_a_share_are_kept() -> None:
-    kernel = Kernel("patched", Path(), Path(), None)
     found = {
         "large": some(10_000, 0),
         "small": some(1, 0),
         "stores": some(0, 8),
         "fault": some(9, 0),
     }
-    made = counts.operation(kernel, "bind", 4096, found)
+    made = counts.operation("patched", "bind", 4096, found)
     assert made.total == some(10_010, 8) + Counts(0, 0, 0, 0, 0, 3)
     assert list(made.functions) == ["large", "stores"]
 
@@ -121,6 +126,7 @@ def test_only_functions_with_a_share_are_kept() -> None:
         ["--count", "--rebinds", "3"],
         ["--count", "--turns", "2"],
         ["--count", "--accel", "kvm"],
+        ["--count", "--arch", "arm64"],
     ],
 )
 def test_what_counting_does_not_have_is_one_line(

@@ -25,6 +25,8 @@ def lab(args: argparse.Namespace, usual: Lab) -> Lab:
                 f"--count has its own operations and devices and takes no --{name}",
                 f"leave --{name} out",
             )
+    if not usual.native:
+        raise Failure(f"--count cannot count {args.arch}", "leave --arch out")
     if args.accel == "kvm":
         raise Failure(
             "--count works only in emulated guests, not under KVM", "leave --accel kvm out"
@@ -34,7 +36,7 @@ def lab(args: argparse.Namespace, usual: Lab) -> Lab:
 
 
 def run(args: argparse.Namespace, kernels: list[Kernel], about: rows.Kernel) -> int:
-    """Count the operations on both kernels, and show and write the result.
+    """Count the operations on the kernels, and show and write the result.
 
     Raises:
         Failure: a guest fails.

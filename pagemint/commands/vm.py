@@ -29,12 +29,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="VERSION",
         help="Debian's stock kernel of that line and the module for it, instead of both trees",
     )
-    kind.add_argument(
+    kind.add_argument("--arch", default="x86", choices=LABS, help="the kernels' architecture (x86)")
+    parser.add_argument(
         "--count",
         action="store_true",
         help="count the instructions and bytes of whole operations, emulated, instead of scenarios",
     )
-    kind.add_argument("--arch", default="x86", choices=LABS, help="the kernels' architecture (x86)")
     parser.add_argument(
         "--size",
         metavar="SIZE",

@@ -6,11 +6,13 @@ import tempfile
 from pathlib import Path
 from typing import Literal
 
+from pagemint.base import cache
 from pagemint.base.progress import step
 from pagemint.base.run import run as run_program
 from pagemint.guests import count_plugin, lab
 from pagemint.guests.guest import Guest
 from pagemint.kernels.image import Kernel
+from pagemint.kernels.stock import StockKernel
 from pagemint.results.rows import Counts, Operation
 
 FRAGMENTS = (*lab.FRAGMENTS, "count")
@@ -22,7 +24,6 @@ CPU = "qemu64,+pdpe1gb,+clflushopt,+clwb"
 DEVICE = 65 << 27
 """Bytes of the device. Its start is not aligned, so 64 whole memory blocks of 128 MiB fit."""
 
-_SCENARIO = "operations"
 # With -icount the guest's clock follows its instructions, so timer interrupts take the same share
 # of each run.
 _OPTIONS = f"-cpu {CPU} -icount shift=0"
@@ -41,7 +42,7 @@ def run(kernels: list[Kernel], limit: float) -> list[Operation]:
     """Return the operations in each kernel.
 
     Args:
-        kernels: base and patched.
+        kernels: base and patched, or a stock kernel alone.
         limit: seconds that a guest may take.
 
     Raises:
@@ -59,8 +60,7 @@ def count(kernel: Kernel, limit: float) -> list[Operation]:
     plugin = count_plugin.make()
     with tempfile.TemporaryDirectory(prefix="pagemint-count-") as name:
         directory = Path(name)
-        symbols = (kernel.built / "System.map").read_text()
-        options = count_plugin.option(plugin, symbols, _MARK, directory)
+        options = count_plugin.option(plugin, _symbols(kernel, limit), _MARK, directory)
         guest = Guest(
             "tcg",
             DEVICE,
@@ -70,15 +70,37 @@ def count(kernel: Kernel, limit: float) -> list[Operation]:
             options=" ".join((_OPTIONS, *options)),
             append="init_on_alloc=1",
         )
-        records, _ = guest.run(kernel, _SCENARIO, 1, DEVICE)
+        scenario = "stock-operations" if isinstance(kernel, StockKernel) else "operations"
+        records, _ = guest.run(kernel, scenario, 1, DEVICE)
         windows = count_plugin.windows(directory)
     return [
-        operation(kernel, record["operation"], record["bytes"], windows[record["window"]])
+        operation(
+            record.get("tree", kernel.variant),
+            record["operation"],
+            record["bytes"],
+            windows[record["window"]],
+        )
         for record in records
     ]
 
 
-def operation(kernel: Kernel, name: str, size: int, counted: dict[str, Counts]) -> Operation:
+def _symbols(kernel: Kernel, limit: float) -> str:
+    """Return the addresses of a kernel's functions."""
+    if not isinstance(kernel, StockKernel):
+        return (kernel.built / "System.map").read_text()
+
+    # Debian's System.map is empty, but kallsyms is not, and without KASLR no boot differs.
+    def ask(work: Path) -> None:
+        with step(f"asking {kernel.release} for its functions"):
+            records, _ = Guest("tcg", DEVICE, limit, None).run(kernel, "symbols", 1, DEVICE)
+        (work / "symbols").write_text(records[0]["symbols"])
+
+    return (cache.entry("stock-symbols", kernel.built.name, ask) / "symbols").read_text()
+
+
+def operation(
+    tree: Literal["base", "patched", "module"], name: str, size: int, counted: dict[str, Counts]
+) -> Operation:
     """Return an operation, with the functions whose share is large enough to keep."""
     total = sum(counted.values(), start=Counts(0, 0, 0, 0, 0, 0))
     kept = {
@@ -88,5 +110,4 @@ def operation(kernel: Kernel, name: str, size: int, counted: dict[str, Counts]) 
         or (counts.stored + counts.loaded) * _SHARE > total.stored + total.loaded
     }
     by_size = sorted(kept, key=lambda one: (kept[one].instructions, one), reverse=True)
-    tree: Literal["base", "patched"] = "patched" if kernel.variant == "patched" else "base"
     return Operation(name, tree, size, total, {one: kept[one] for one in by_size})

@@ -338,7 +338,7 @@ def _counts(result: Result) -> Table:
         totals = [
             counted.in_words(of(tree.total), measure).split()[0] if tree else ""
             for measure, of in MEASURES.items()
-            for tree in (pair.base, pair.patched)
+            for tree in (pair.before, pair.now)
         ]
         first = next((name for name, _ in counted.largest(pair.last, "instructions")), "")
         shown.add_row(*map(_literal, (pair.last.name, *totals, first)))

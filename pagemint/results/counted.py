@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Compares the counts of an operation on the base tree and on the patched one."""
+"""Compares the counts of an operation before and after: on base, and as pagemint changes it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,27 +18,27 @@ _SHARE = 0.1  # of a total: the least share of a function that dominates an oper
 
 @dataclass(frozen=True)
 class Pair:
-    """An operation on both trees.
+    """An operation on both trees, or on a stock kernel without and with the module.
 
     Attributes:
-        base: on the base tree; None if that was not counted.
-        patched: on the patched tree, likewise.
+        before: on the base tree, or without the module; None if that was not counted.
+        now: on the patched tree, or with the module, likewise.
     """
 
-    base: Operation | None
-    patched: Operation | None
+    before: Operation | None
+    now: Operation | None
 
     @property
     def last(self) -> Operation:
-        """The operation as it is now: on the patched tree, if that was counted."""
-        found = self.patched or self.base
+        """The operation as it is now, if that was counted."""
+        found = self.now or self.before
         assert found
         return found
 
     @property
     def trees(self) -> tuple[Operation, ...]:
-        """The operation on the trees on which it was counted, the base tree first."""
-        return tuple(one for one in (self.base, self.patched) if one)
+        """The operation as it was counted, before and now."""
+        return tuple(one for one in (self.before, self.now) if one)
 
     def dominating(self) -> dict[str, str]:
         """Return the functions with the most instructions and bytes now, and their shares in words.
@@ -58,7 +58,10 @@ def pairs(result: Result) -> list[Pair]:
     found: dict[str, dict[str, Operation]] = {}
     for one in result.counts:
         found.setdefault(one.name, {})[one.tree] = one
-    return [Pair(trees.get("base"), trees.get("patched")) for trees in found.values()]
+    return [
+        Pair(trees.get("base"), trees.get("patched") or trees.get("module"))
+        for trees in found.values()
+    ]
 
 
 def largest(operation: Operation, measure: str) -> list[tuple[str, float]]:

@@ -192,14 +192,14 @@ class Operation:
 
     Attributes:
         name: such as "bind fsdax map=dev".
-        tree: base or patched.
+        tree: base or patched; for a stock kernel base, or module with the module for it.
         bytes: the memory that it is about; 0 for an empty operation.
         total: the counts of all kernel code that ran during the operation.
         functions: the counts of the functions with a large share, by their names.
     """
 
     name: Name
-    tree: Literal["base", "patched"]
+    tree: Literal["base", "patched", "module"]
     bytes: Size
     total: Counts
     functions: Annotated[dict[str, Counts], Meta(max_length=2000)]
