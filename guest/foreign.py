@@ -4,6 +4,7 @@
 import fcntl
 import json
 import os
+import re
 import signal
 import struct
 import subprocess
@@ -115,7 +116,9 @@ def selftests(directory: Path) -> Iterator[Record]:
         yield {"running": program.name}
         done = _ran([str(program)])
         for number, record in enumerate(checks.tap(done.stdout), 1):
-            yield {**record, "check": f"{program.name} {number}: {record['check']}"}
+            # The names of some tests have what they counted.
+            name = re.sub(r"\d+(\.\d+)?", "N", record["check"])
+            yield {**record, "check": f"{program.name} {number}: {name}"}
         yield _judged(program.name, done, (SKIPPED,))
     Path("/proc/sys/vm/nr_hugepages").write_text("0")
 
