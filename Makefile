@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-.PHONY: help bench replicate check check-long check-mutants check-foreign check-vm module install-module docs readme-plot clean
+.PHONY: help bench replicate check check-long check-mutants check-foreign check-vm module install-module deb docs readme-plot clean
 
 KDIR ?= /lib/modules/$(shell uname -r)/build
 
@@ -13,6 +13,7 @@ help:
 	@echo 'make check-vm    make check, and all tests that run in guests: over an hour'
 	@echo 'make module      build the module for stock kernels, for the running kernel (KDIR=...)'
 	@echo 'make install-module  install the module, as root; see docs/stock.md'
+	@echo 'make deb         build the Debian packages pagemint-dkms and pagemint, into out/deb'
 	@echo 'make docs        write the manual page and shell completions into out/docs'
 	@echo 'make readme-plot draw the plot of the README again, from the newest result in docs/results'
 	@echo 'make clean       remove .venv, out, the module and the tool caches; the download cache stays'
@@ -60,6 +61,9 @@ install-module: module
 	@# Without System.map, which kernel headers lack, modules_install does not run depmod.
 	@depmod $(if $(INSTALL_MOD_PATH),-b $(INSTALL_MOD_PATH)) \
 		$$(modinfo -F vermagic module/pagemint.ko | cut -d' ' -f1)
+
+deb:
+	@sh scripts/deb
 
 docs:
 	@sh scripts/setup

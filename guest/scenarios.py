@@ -23,6 +23,7 @@ import host
 import moves
 import operations
 import ordinary
+import package
 import shared
 import stock
 from checks import expect
@@ -285,6 +286,7 @@ def scenario(name: str, args: argparse.Namespace) -> Iterator[Record]:
         "threads": lambda: threads(modes, count),
         "operations": lambda: operations.everything(args.hmm_module),
         "stock-operations": lambda: operations.stock(modes),
+        "stock-package": lambda: package.package(args.packages, args.headers),
         "symbols": operations.symbols,
         "host": lambda: host.checks_of(args.headers),
         "stock-faults": lambda: stock.faults(args.stock_module, args.module, count),
@@ -306,6 +308,7 @@ def main() -> int:
     parser.add_argument("--hmm-module", required=True, help="test_hmm.ko")
     parser.add_argument("--selftests", type=Path, default=Path(), help="directory of test programs")
     parser.add_argument("--stock-module", default="", help="pagemint.ko, on a stock kernel")
+    parser.add_argument("--packages", type=Path, default=Path(), help="directory of .deb files")
     parser.add_argument("--headers", default="", help="headers of the running kernel")
     parser.add_argument("--device", default="", help="device of this machine, for `existing`")
     parser.add_argument("--host", action="store_true", help="load no drivers; unload all modules")

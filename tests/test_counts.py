@@ -146,6 +146,13 @@ def test_the_table_of_the_document_is_that_of_the_kept_counts() -> None:
     assert kept.counts().name in text
 
 
+def test_the_documented_table_of_stock_kernels_is_that_of_their_counts() -> None:
+    argv = [sys.executable, str(_ROOT / "scripts/operations_table.py"), "stock"]
+    made = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
+    # If the counts changed: put the output of scripts/operations_table.py stock into the document.
+    assert made.strip() in (_ROOT / "docs/stock.md").read_text()
+
+
 def test_the_counts_in_the_readme_are_in_that_table() -> None:
     text = (_ROOT / "README.md").read_text()
     (paragraph,) = [one for one in text.split("\n\n") if one.startswith("Whole operations, in")]

@@ -40,6 +40,7 @@ class Guest:
             node behind it.
         options: further options of QEMU.
         append: further words of the kernel's command line.
+        packages: the directory with the packages that are installed in the guest, if any are.
     """
 
     accel: str
@@ -49,6 +50,7 @@ class Guest:
     cpus: int = 2
     options: str = ""
     append: str = ""
+    packages: Path | None = None
 
     def run(
         self, kernel: Kernel, names: str, rebinds: int, private: int
@@ -71,6 +73,7 @@ class Guest:
         python, host = _INSIDE[kernel.arch]
         command = scenarios.command(kernel, names, rebinds, private, records, python, host)
         command += ["--selftests", self.selftests or "none"]
+        command += ["--packages", self.packages or "none"]
         what = f"the guest with the {kernel.variant} kernel"
         ended = ""
         try:

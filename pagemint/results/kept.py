@@ -22,20 +22,12 @@ def counts() -> Path:
     Raises:
         Failure: there is none.
     """
-    return _newest(_COUNTS, "pagemint vm --count --json FILE")
-
-
-def stock_counts() -> Path:
-    """Return the newest file with counts of a stock kernel.
-
-    Raises:
-        Failure: there is none.
-    """
-    return _newest(_STOCK_COUNTS, "pagemint vm --stock 6.12 --count --json FILE")
-
-
-def _newest(kind: str, command: str) -> Path:
-    found = sorted(files.RESULTS.glob(kind))
+    found = sorted(files.RESULTS.glob(_COUNTS))
     if not found:
-        raise Failure("no counts are kept", f"make some with: {command}")
+        raise Failure("no counts are kept", "make some with: pagemint vm --count --json FILE")
     return found[-1]
+
+
+def stock_counts() -> list[Path]:
+    """Return the files with counts of stock kernels."""
+    return sorted(files.RESULTS.glob(_STOCK_COUNTS))
