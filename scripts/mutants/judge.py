@@ -112,14 +112,14 @@ class Judge:
         """
         for config, builder in self._builders.items():
             for path in builder.sources & _COVER.keys():
-                made = builder.objects(path, (self._tree / path).read_text(), self._work)
+                made = builder.objects(path, (self._tree / path).read_text(), self._place(0))
                 self._unchanged[config, path] = hosts.code(made)
             # Where stores land late, each of these calls has compiled all that streams.
-            builder.host(made, self._work)
+            builder.host(made, self._place(0))
             for suite in _SUITES[config]:
                 with step(f"running {suite} without a fault ({config})"):
                     began = time.monotonic()
-                    by = _failing(suite, config, self._work / "linked", files.KERNEL, None)
+                    by = _failing(suite, config, self._place(0) / "linked", files.KERNEL, None)
                 if by:
                     raise Failure(f"{by} fails without a fault", "mend it first")
                 self._suites[f"{config} {suite}"] = time.monotonic() - began
@@ -131,8 +131,7 @@ class Judge:
         def verdict(outcome: str, by: str = "") -> Verdict:
             return Verdict(mutant.key, outcome, by, round(time.monotonic() - began, 1))
 
-        work = self._work / str(os.getpid())
-        work.mkdir(exist_ok=True)
+        work = self._place(os.getpid())
         text = mutant.text((self._tree / mutant.path).read_text())
         differs = False
         counted = ""
@@ -157,6 +156,12 @@ class Judge:
         if counted:
             return verdict("counted", counted)
         return verdict("survived" if differs else "same")
+
+    def _place(self, pid: int) -> Path:
+        """Return the directory of a process; hosts.code() needs names of one length."""
+        place = self._work / f"{pid:07}"
+        place.mkdir(exist_ok=True)
+        return place
 
     def judge_all(self, mutants: Iterable[Mutant], end: float) -> Iterator[tuple[Mutant, Verdict]]:
         """Judge mutants on all CPUs; begin none after the monotonic time `end`."""
