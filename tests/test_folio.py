@@ -22,7 +22,8 @@ GUARD = 2  # pages that are compared on both sides of a destination
 ORDER_MAX = 10
 FROM = 1 << ORDER_MAX  # the first page of the sources, counted from FIRST_PFN
 TO = 4 << ORDER_MAX  # the first page of the destinations; its guard is past the sources, too
-PAGES = 8 << ORDER_MAX
+BATCHED = 14  # the order of a folio of two batches, of 32 MiB each
+PAGES = 2 << BATCHED
 EHWPOISON = 133
 SKEWS = {
     "first byte of a page": 0,
@@ -176,8 +177,8 @@ def preemption(memory: Memory, request: pytest.FixtureRequest) -> Iterator[None]
 def test_a_folio_of_several_batches_is_copied(
     memory: Memory, preemption: None, function: str
 ) -> None:
-    # A kernel that is not preemptible copies 8 MiB at a time.
-    order, to, source = ORDER_MAX + 2, 0, PAGES // 2
+    # A kernel that is not preemptible copies a batch at a time.
+    order, to, source = BATCHED, 0, PAGES // 2
     memory.move(0)
     memory.host.patch("plain", "erms")
     data = random.Random(1).randbytes(PAGE << order)
