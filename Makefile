@@ -52,7 +52,7 @@ check-vm:
 
 module:
 	@test -e $(KDIR)/Makefile || \
-		{ echo 'no kernel headers in $(KDIR): apt-get install linux-headers-amd64' >&2; exit 1; }
+		{ echo 'no kernel headers in $(KDIR): apt-get install linux-headers-$$(uname -r)' >&2; exit 1; }
 	@$(MAKE) --no-print-directory -C $(KDIR) M=$(CURDIR)/module modules
 
 install-module: module

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Installs, uses, upgrades and purges the package of the module for stock kernels.
 
-All of it in a copy of this machine's root, whose changes lie in the guest's memory.
+All of it in an overlay over this machine's root, whose changes lie in the guest's memory.
 """
 
 import os
@@ -34,7 +34,7 @@ def package(debs: Path, headers: str) -> Iterator[Record]:
         headers: the headers of the running kernel.
     """
     device = Namespace("pfn", "pmem")
-    with _copy_of_root(headers) as root:
+    with _overlay(headers) as root:
         table: dict[str, Callable[[], str]] = {
             "install": lambda: _install(root, debs / "old.deb"),
             "use": lambda: _use(root, device),
@@ -50,7 +50,7 @@ def package(debs: Path, headers: str) -> Iterator[Record]:
 
 
 @contextmanager
-def _copy_of_root(headers: str) -> Iterator[Path]:
+def _overlay(headers: str) -> Iterator[Path]:
     """Yield a root directory that can be changed, with the modules of the running kernel."""
     run("modprobe", "overlay")
     memory, root = Path("/tmp/changes"), Path("/tmp/root")

@@ -19,7 +19,7 @@ LIVEPATCH = Path("/sys/kernel/livepatch/pagemint_livepatch")
 FUNCTION = "memmap_init_zone_device"
 PATIENCE = 60  # seconds for a livepatch to be on or off
 REFUSALS = {
-    "function": "has no memmap_init_zone_device",
+    "function": "cannot find memmap_init_zone_device",
     "entry": "which ftrace cannot hook",
     "filter": "ftrace does not know",
     "hook": "ftrace does not hook",

@@ -6,7 +6,7 @@
 
 static char fault[16];
 module_param_string(fault, fault, sizeof(fault), 0644);
-MODULE_PARM_DESC(fault, "step that fails; guest/stock.py lists them");
+MODULE_PARM_DESC(fault, "fault to plant; the calls of fault_at() name them");
 
 bool fault_at(const char *where)
 {

@@ -2,7 +2,9 @@
 /*
  * The kernel's own code writes the first two compounds, or the first two pages
  * of order 0. From these the module learns which words advance, and by how
- * much; it knows nothing of the layout of struct page. It fills the rest.
+ * much; it knows nothing of the layout of struct page. That code writes the
+ * last compound too, which must be as the first two let expect. The module
+ * fills the rest.
  *
  * At the start of each pageblock, the kernel's own code writes a probe: two
  * pages of order 0, or a compound of four pages. That sets the migratetype of
@@ -65,10 +67,12 @@ static bool are_at(const struct page *page, unsigned long nr_pages,
 }
 
 /*
- * The function starts behind the altmap, whichever PFN it is given, and writes
- * fewer pages if there is none. So it gets a copy of the dev_pagemap with an
- * altmap that ends where it shall start. Nobody else can find the copy, except
- * in the pages that it has written, where the original takes its place at once.
+ * memmap_init_zone_device() starts behind the altmap, whichever PFN it is given;
+ * without one it deduplicates. So it gets a copy of the dev_pagemap, with an
+ * altmap that ends where it is to start, or with none. It stores the address of
+ * the copy in the pages. Until that is replaced, memory_failure() can read the
+ * copy there, which is valid as long as this call; nobody else looks at a page
+ * of a device that is being bound.
  */
 void write_as_kernel(struct fill *fill, unsigned long pfn, unsigned long nr_pages,
 		     unsigned int order, unsigned long nr_written)
@@ -137,6 +141,23 @@ static bool learn_compounds(struct fill *fill)
 	       are_at(other + NR_FIRST, nr, &fill->pages, REST, 1);
 }
 
+/* Return: false if the last compound is not as the first two let expect. */
+static bool write_last_compound(struct fill *fill)
+{
+	const unsigned long number = (fill->stop - fill->first) >> fill->order;
+	const struct page *page = pfn_to_page(fill->stop);
+	unsigned int i;
+
+	write_as_kernel(fill, fill->stop, 1UL << fill->order, fill->order,
+			fill->nr_written);
+	for (i = 0; i < NR_FIRST; i++) {
+		if (!are_at(page + i, 1, &fill->pages, i, number))
+			return false;
+	}
+	return are_at(page + NR_FIRST, fill->nr_written - NR_FIRST, &fill->pages,
+		      REST, number);
+}
+
 /* Return: false if pages differ that should be alike. */
 static bool learn_pages(struct fill *fill)
 {
@@ -191,13 +212,15 @@ bool can_fill(struct fill *fill, struct zone *zone, unsigned long start_pfn,
 	unit = 1UL << fill->order;
 	fill->nr_written = unit;
 	fill->begin = fill->first + 2 * unit;
+	fill->stop = fill->end;
 	if (!fill->order)
-		return fill->begin < fill->end;
+		return fill->begin < fill->stop;
 
 	if (vmemmap_can_optimize(altmap, pgmap)) {
 		/*
-		 * Of a larger compound next to nothing is written. Sections with
-		 * a memmap from boot are only at the ends, and not deduplicated.
+		 * A larger compound has too few struct pages to gain from. Only
+		 * the first and the last section can have a memmap from boot,
+		 * which is not deduplicated.
 		 */
 		if (unit != pageblock_nr_pages ||
 		    early_section(__pfn_to_section(fill->first)) ||
@@ -205,8 +228,10 @@ bool can_fill(struct fill *fill, struct zone *zone, unsigned long start_pfn,
 			return false;
 		fill->nr_written = VMEMMAP_RESERVE_NR * (PAGE_SIZE / sizeof(struct page));
 	}
-	return fill->order >= pageblock_order && IS_ALIGNED(fill->first, unit) &&
-	       IS_ALIGNED(fill->end, unit) && fill->begin < fill->end;
+	fill->stop = fill->end - unit;
+	return fill->order >= pageblock_order && pageblock_order >= PROBE_ORDER &&
+	       IS_ALIGNED(fill->first, unit) && IS_ALIGNED(fill->end, unit) &&
+	       fill->begin < fill->stop;
 }
 
 bool fill_memmap(struct fill *fill)
@@ -217,7 +242,8 @@ bool fill_memmap(struct fill *fill)
 		learn_probes(fill);
 	static_call(pagemint_original)(fill->zone, fill->start_pfn,
 				       fill->begin - fill->start_pfn, fill->pgmap);
-	if (fill->order ? !learn_compounds(fill) : !learn_pages(fill))
+	if (fill->order ? !learn_compounds(fill) || !write_last_compound(fill) :
+			  !learn_pages(fill))
 		return false;
 
 	/*
@@ -227,8 +253,8 @@ bool fill_memmap(struct fill *fill)
 	 * the stores: it takes the runqueue lock, and on x86 a locked
 	 * instruction orders streaming stores.
 	 */
-	for (pfn = fill->begin; pfn < fill->end; pfn = next) {
-		next = min(fill->end, ALIGN(pfn + 1, pageblock_nr_pages));
+	for (pfn = fill->begin; pfn < fill->stop; pfn = next) {
+		next = min(fill->stop, ALIGN(pfn + 1, pageblock_nr_pages));
 		if (pageblock_aligned(pfn) && !probe(fill, pfn, next)) {
 			memfill_streaming_drain();
 			return false;

@@ -7,7 +7,7 @@
 #include <linux/mm_types.h>
 #include <linux/types.h>
 
-/* The first pages of a compound, each of which differs from all others. */
+/* The first pages of a compound, which can differ from all others. */
 #define NR_FIRST 4
 /* The image of all other pages of a compound, and of all pages of order 0. */
 #define REST NR_FIRST
@@ -16,7 +16,7 @@
 
 /**
  * struct pattern - struct pages that recur with a step
- * @image: the first pages with which they begin, and one of the rest
+ * @image: the first NR_FIRST struct pages, and one for all others
  * @step: what each word of an image advances by from one occurrence to the next
  */
 struct pattern {
@@ -30,13 +30,14 @@ struct pattern {
  * @start_pfn: argument of the call
  * @pgmap: argument of the call
  * @first: the first PFN that is not the altmap's
- * @begin: the first PFN that is filled; the kernel's own code has written those before
+ * @begin: the first PFN that is filled
+ * @stop: the PFN behind the last that is filled
  * @end: the PFN behind the last
  * @order: order of the compounds, or 0
  * @nr_written: struct pages of a compound that are written: fewer than it has if they are
  *	deduplicated
- * @pages: the memmap
- * @probe: the pages that the kernel's own code writes at the start of each pageblock
+ * @pages: the compounds, or the pages of order 0
+ * @probe: the small compounds that the kernel's own code writes at the start of each pageblock
  * @moved: a copy of @pgmap, whose altmap can end anywhere
  */
 struct fill {
@@ -45,6 +46,7 @@ struct fill {
 	struct dev_pagemap *pgmap;
 	unsigned long first;
 	unsigned long begin;
+	unsigned long stop;
 	unsigned long end;
 	unsigned int order;
 	unsigned long nr_written;
@@ -55,7 +57,7 @@ struct fill {
 
 /**
  * can_fill() - find out whether this module knows how to fill a memmap
- * @fill: described here, from the arguments
+ * @fill: initialised from the other arguments
  * @zone: argument of the call
  * @start_pfn: argument of the call
  * @nr_pages: argument of the call
@@ -80,7 +82,8 @@ bool fill_memmap(struct fill *fill);
  * @pfn: the first page
  * @nr_pages: number of pages
  * @order: order of their compounds, or 0
- * @nr_written: struct pages that it writes
+ * @nr_written: struct pages that it writes; fewer than @nr_pages if @order is that of the memmap
+ *	and its compounds are deduplicated
  */
 void write_as_kernel(struct fill *fill, unsigned long pfn, unsigned long nr_pages,
 		     unsigned int order, unsigned long nr_written);

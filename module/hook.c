@@ -6,6 +6,7 @@
 #include <linux/ftrace.h>
 #include <linux/kprobes.h>
 #include <linux/rcupdate.h>
+#include <linux/sched.h>
 #include <linux/wait_bit.h>
 
 #include <asm/nops.h>
@@ -69,7 +70,7 @@ static void *find_entry(void)
 
 	err = register_kprobe(&probe);
 	if (err) {
-		pr_err("this kernel has no " FUNCTION "() to hook (%d)\n", err);
+		pr_err("cannot find " FUNCTION "() in this kernel (%d)\n", err);
 		return ERR_PTR(err);
 	}
 	entry = (u8 *)probe.addr;
@@ -115,8 +116,14 @@ int add_hook(typeof(memmap_init_zone_device) *instead)
 
 void remove_hook(void)
 {
-	/* Fails only if ftrace has disabled itself, and then nothing is called. */
-	WARN_ON(unregister_ftrace_function(&hook_ops));
+	if (WARN_ON(unregister_ftrace_function(&hook_ops))) {
+		/* Ftrace has disabled itself and still calls hook(), so that must not go. */
+		pr_emerg("ftrace does not let go: the module stays until reboot\n");
+		for (;;) {
+			set_current_state(TASK_IDLE);
+			schedule();
+		}
+	}
 	/* Every task past the hook is now in counted() and under_way has it. */
 	synchronize_rcu_tasks();
 	wait_var_event(&under_way, !atomic_read(&under_way));

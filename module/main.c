@@ -66,16 +66,17 @@ MODULE_PARM_DESC(differences, "statistics: verified pages that differ");
 module_param_cb(microseconds, &stat_ops, &stats.microseconds, 0444);
 MODULE_PARM_DESC(microseconds, "statistics: time in all calls, without verification");
 
-/* Return: whether all pages are initialised. If not, all must be, some of them again. */
+/* Return: false if the caller has to initialise the whole memmap. */
 static bool try_fill(struct fill *fill)
 {
 	if (fill_memmap(fill)) {
-		atomic64_add(fill->end - fill->begin, &stats.pages_filled);
-		atomic64_add(fill->begin - fill->first, &stats.pages_original);
+		atomic64_add(fill->stop - fill->begin, &stats.pages_filled);
+		atomic64_add(fill->begin - fill->first + fill->end - fill->stop,
+			     &stats.pages_original);
 		return true;
 	}
 	atomic64_inc(&stats.mismatches);
-	pr_warn_once("pages differ that should be alike: left to the kernel's own code\n");
+	pr_warn_once("unexpected struct pages: left to the kernel's own code\n");
 	return false;
 }
 

@@ -19,10 +19,10 @@ unsigned long verify_memmap(struct fill *fill, unsigned long *differences)
 		pr_warn_ratelimited("no memory to verify a memmap\n");
 		return 0;
 	}
-	for (pfn = fill->begin; pfn < fill->end; pfn = next) {
+	for (pfn = fill->begin; pfn < fill->stop; pfn = next) {
 		const struct page *page = pfn_to_page(pfn);
 
-		next = fill->order ? pfn + unit : min(fill->end, ALIGN(pfn + 1, unit));
+		next = fill->order ? pfn + unit : min(fill->stop, ALIGN(pfn + 1, unit));
 		nr_written = fill->order ? fill->nr_written : next - pfn;
 		memcpy(copy, page, nr_written * sizeof(*copy));
 		write_as_kernel(fill, pfn, next - pfn, fill->order, nr_written);
@@ -31,5 +31,5 @@ unsigned long verify_memmap(struct fill *fill, unsigned long *differences)
 		cond_resched();
 	}
 	kvfree(copy);
-	return fill->end - fill->begin;
+	return fill->stop - fill->begin;
 }

@@ -9,7 +9,8 @@
  * @fill: the memmap; it is left as the kernel's own code writes it
  * @differences: struct pages that differ are added to it
  *
- * Return: pages that were compared: none if there is no memory for a copy of a compound's pages.
+ * Return: pages whose struct pages were compared, shared ones among them; none if there is no
+ *	memory for a copy of a compound's pages.
  */
 unsigned long verify_memmap(struct fill *fill, unsigned long *differences);
 

@@ -204,7 +204,7 @@ def _compiler(headers: Package) -> str:
 
 
 def _move_image(root: Path, release: str) -> None:
-    """Make the image and its modules be where they were before Linux 7.0."""
+    """Link the image and its modules to their places before Linux 7.0."""
     image = Path("usr/lib/modules", release, "vmlinuz")
     if (root / image).exists():
         (root / "boot").mkdir(exist_ok=True)

@@ -16,7 +16,7 @@ from pagemint.base.run import run
 from pagemint.kernels import apt
 
 CODENAMES = {"deb13": "trixie"}
-"""The codenames of releases by what the names of their kernels have. Others are this machine's."""
+"""The codenames of releases, by the suffix in the names of their kernel packages."""
 
 _PACKAGES = (
     *("coreutils", "dash", "gawk", "grep", "kmod", "make", "sed"),
