@@ -140,7 +140,9 @@ def _upgrade(root: Path, deb: Path) -> str:
     _make_key(root)
     _apt(root, deb)
     status = _inside(root, "dkms", "status", "pagemint").strip()
-    expect(len(re.findall(f"{RELEASE}.*: installed", status)) == 1, f"DKMS says {status}")
+    expect(
+        len(re.findall(f"{re.escape(RELEASE)}.*: installed", status)) == 1, f"DKMS says {status}"
+    )
     version = _inside(root, "dpkg-query", "-W", NAME).split()[1]
     expect(version.endswith("+1"), f"it is version {version}")
     signer = _inside(root, "modinfo", "-F", "signer", f"/{_built(root)}").strip()
