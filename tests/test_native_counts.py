@@ -29,8 +29,9 @@ MEMMAP = {
     "hotplug": f"hotplug {WHERE} block=32768",
     "boot": f"boot {WHERE} free0={FIRST_PFN} end0={FIRST_PFN + PAGES}",
 }
-FROM = FIRST_PFN + FOLIO
-COPY = f"order=9 folios=1 to={FIRST_PFN} from={FROM} early=0"
+# In this folio the faulting page, which the host chooses by the folio's number, is the 48th.
+TO = FIRST_PFN + FOLIO
+COPY = f"order=9 folios=1 to={TO} from={FIRST_PFN} early=0"
 # By the name: commands before, and the command that is counted.
 FOLIO_LOOPS = {
     "fsdax folio": (
@@ -136,7 +137,7 @@ def pages_of(loop: str) -> int:
     """Return the number of pages that a loop is about."""
     if loop in MEMMAP:
         return PAGES
-    return FOLIOS * FOLIO if loop.endswith("folio") else FOLIO
+    return FOLIOS * FOLIO if loop.endswith(" folio") else FOLIO
 
 
 @pytest.mark.parametrize(("loop", "mode"), COUNTED)
