@@ -12,7 +12,7 @@
 
 #ifndef VMEMMAP_RESERVE_NR	/* before 6.1.20 or so */
 #define VMEMMAP_RESERVE_NR 2
-#define vmemmap_can_optimize(altmap, pgmap) (!(altmap))
+#define vmemmap_can_optimize(altmap, pgmap) ((void)(pgmap), !(altmap))
 #endif
 
 #endif /* _PAGEMINT_COMPAT_H */

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0-only
-#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
-
 #include <linux/mm.h>
 #include <linux/mmzone.h>
 #include <linux/sched.h>
@@ -15,10 +13,8 @@ unsigned long verify_memmap(struct fill *fill, unsigned long *differences)
 	struct page *copy;
 
 	copy = kvmalloc_array(unit, sizeof(*copy), GFP_KERNEL);
-	if (!copy) {
-		pr_warn_ratelimited("no memory to verify a memmap\n");
+	if (!copy)
 		return 0;
-	}
 	for (pfn = fill->begin; pfn < fill->stop; pfn = next) {
 		const struct page *page = pfn_to_page(pfn);
 
