@@ -3,8 +3,8 @@
  * The kernel's own code writes the first two compounds, or the first two pages
  * of order 0. From these the module learns which words advance, and by how
  * much; it knows nothing of the layout of struct page. That code writes the
- * last compound too, which must match what it learnt. The module
- * fills the rest.
+ * last compound too, and the module compares it with its images. It fills the
+ * rest.
  *
  * At the start of each pageblock, the kernel's own code writes a probe: two
  * pages of order 0, or a compound of four pages. That sets the migratetype of
@@ -141,7 +141,7 @@ static bool learn_compounds(struct fill *fill)
 	       are_at(other + NR_FIRST, nr, &fill->pages, REST, 1);
 }
 
-/* Return: false if the last compound does not match what the first two taught. */
+/* Return: false if the last compound does not match the images. */
 static bool write_last_compound(struct fill *fill)
 {
 	const unsigned long number = (fill->stop - fill->first) >> fill->order;
