@@ -4,9 +4,7 @@
 from pathlib import Path
 
 from pagemint.base import cache
-from pagemint.base.progress import step
-from pagemint.base.run import run
-from pagemint.kernels import apt
+from pagemint.kernels import roots
 
 HOST = Path("/host")
 """The directory in which a guest sees the files of this machine."""
@@ -44,26 +42,11 @@ def root() -> Path:
     """
 
     def make(work: Path) -> None:
-        cache.need_space(work, _ROOM, "the root of an arm64 guest")
-        debs = work / "debs"
-        apt.download_closure(_PACKAGES, "arm64", debs, "fetching the root of an arm64 guest")
-        with step("unpacking the root of an arm64 guest"):
-            for deb in sorted(debs.glob("*.deb")):
-                run(["dpkg-deb", "-x", deb, work / "root"], what=f"unpacking {deb.name}")
-                deb.unlink()
-        _complete(work / "root")
+        what = "the root of an arm64 guest"
+        made = roots.unpack(work, _PACKAGES, "arm64", what, room=_ROOM, mounts=_MOUNTS)
+        for name in _APPLETS:
+            (made / "bin" / name).symlink_to("busybox")
+        (made / "init").write_text(_INIT)
+        (made / "init").chmod(0o755)
 
     return cache.entry("roots", cache.digest("arm64", *_PACKAGES, *_APPLETS, _INIT), make) / "root"
-
-
-def _complete(unpacked: Path) -> None:
-    """Add the directories and links that an installation of Debian makes, and an init."""
-    for name in _MOUNTS:
-        (unpacked / name).mkdir(exist_ok=True)
-    for name in ("bin", "sbin", "lib"):
-        if not (unpacked / name).exists():
-            (unpacked / name).symlink_to(f"usr/{name}")
-    for name in _APPLETS:
-        (unpacked / "bin" / name).symlink_to("busybox")
-    (unpacked / "init").write_text(_INIT)
-    (unpacked / "init").chmod(0o755)

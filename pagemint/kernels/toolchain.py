@@ -11,9 +11,7 @@ from pathlib import Path
 
 from pagemint.base import cache
 from pagemint.base.errors import Failure
-from pagemint.base.progress import step
-from pagemint.base.run import run
-from pagemint.kernels import apt
+from pagemint.kernels import roots
 
 CODENAMES = {"deb13": "trixie"}
 """The codenames of releases, by the suffix in the names of their kernel packages."""
@@ -22,8 +20,6 @@ _PACKAGES = (
     *("coreutils", "dash", "gawk", "grep", "kmod", "make", "sed"),
     *("libelf1t64", "libssl3t64", "zlib1g"),
 )
-_LINKS = {"usr/bin/awk": "gawk", "bin": "usr/bin", "sbin": "usr/sbin", "lib": "usr/lib"}
-_LINKS |= {"lib64": "usr/lib64"}
 _MOUNTS = ("dev", "proc", "tmp", "build", "kernel")
 _ROOM = 600_000_000  # bytes: the packages, and their files
 
@@ -76,19 +72,10 @@ def toolchain(codename: str, compiler: str) -> Toolchain:
         )
 
     def make(work: Path) -> None:
-        cache.need_space(work, _ROOM, f"{compiler} of Debian {codename}")
-        debs = work / "debs"
-        what = f"fetching {compiler} of Debian {codename}"
-        apt.download_closure((compiler, *_PACKAGES), "amd64", debs, what, suite=codename)
-        with step(f"unpacking {compiler} of Debian {codename}"):
-            for deb in sorted(debs.glob("*.deb")):
-                run(["dpkg-deb", "-x", deb, work / "root"], what=f"unpacking {deb.name}")
-                deb.unlink()
-        for name in _MOUNTS:
-            (work / "root" / name).mkdir(exist_ok=True)
-        for name, to in _LINKS.items():
-            if not (work / "root" / name).exists():
-                (work / "root" / name).symlink_to(to)
+        what = f"{compiler} of Debian {codename}"
+        names = (compiler, *_PACKAGES)
+        made = roots.unpack(work, names, "amd64", what, room=_ROOM, mounts=_MOUNTS, suite=codename)
+        (made / "usr/bin/awk").symlink_to("gawk")
 
-    key = cache.digest(codename, compiler, *_PACKAGES, *_MOUNTS, str(_LINKS))
+    key = cache.digest(codename, compiler, *_PACKAGES, *_MOUNTS)
     return Toolchain(cache.entry("roots", key, make) / "root")
