@@ -26,11 +26,6 @@
 #define PROBE_ORDER 2
 #define NR_PROBE_0 2	/* pages of a probe of order 0 */
 
-static unsigned int nr_probe(const struct fill *fill)
-{
-	return fill->order ? NR_FIRST : NR_PROBE_0;
-}
-
 /* Learn an image from the first two places where it occurs. */
 static void learn(struct pattern *pattern, unsigned int i,
 		  const struct page *one, const struct page *other)
@@ -66,6 +61,19 @@ static bool are_at(const struct page *page, unsigned long nr_pages,
 	return !fault_at("mismatch");
 }
 
+/* Return: whether the first pages of a compound are copies of their images. */
+static bool first_are_at(const struct page *page, const struct pattern *pattern,
+			 unsigned long occurrence)
+{
+	unsigned int i;
+
+	for (i = 0; i < NR_FIRST; i++) {
+		if (!are_at(page + i, 1, pattern, i, occurrence))
+			return false;
+	}
+	return true;
+}
+
 /*
  * memmap_init_zone_device() starts behind the altmap, whichever PFN it is given;
  * without one it deduplicates. So it gets a copy of the dev_pagemap, with an
@@ -99,19 +107,16 @@ void write_as_kernel(struct fill *fill, unsigned long pfn, unsigned long nr_page
 /* Return: whether the kernel's own code writes what is expected of it here. */
 static bool probe(struct fill *fill, unsigned long pfn, unsigned long next)
 {
-	const unsigned long nr = min_t(unsigned long, next - pfn, nr_probe(fill));
+	const unsigned long nr = min_t(unsigned long, next - pfn, NR_PROBE_0);
 	const unsigned long number = (pfn - fill->first) >> pageblock_order;
 	const struct page *page = pfn_to_page(pfn);
-	unsigned int i;
 
-	write_as_kernel(fill, pfn, nr, fill->order ? PROBE_ORDER : 0, nr);
-	if (!fill->order)
-		return are_at(page, nr, &fill->pages, REST, 0);
-	for (i = 0; i < nr; i++) {
-		if (!are_at(page + i, 1, &fill->probe, i, number))
-			return false;
+	if (fill->order) {
+		write_as_kernel(fill, pfn, NR_FIRST, PROBE_ORDER, NR_FIRST);
+		return first_are_at(page, &fill->probe, number);
 	}
-	return true;
+	write_as_kernel(fill, pfn, nr, 0, nr);
+	return are_at(page, nr, &fill->pages, REST, 0);
 }
 
 static void learn_probes(struct fill *fill)
@@ -146,16 +151,12 @@ static bool write_last_compound(struct fill *fill)
 {
 	const unsigned long number = (fill->stop - fill->first) >> fill->order;
 	const struct page *page = pfn_to_page(fill->stop);
-	unsigned int i;
 
 	write_as_kernel(fill, fill->stop, 1UL << fill->order, fill->order,
 			fill->nr_written);
-	for (i = 0; i < NR_FIRST; i++) {
-		if (!are_at(page + i, 1, &fill->pages, i, number))
-			return false;
-	}
-	return are_at(page + NR_FIRST, fill->nr_written - NR_FIRST, &fill->pages,
-		      REST, number);
+	return first_are_at(page, &fill->pages, number) &&
+	       are_at(page + NR_FIRST, fill->nr_written - NR_FIRST,
+		      &fill->pages, REST, number);
 }
 
 /* Return: false if pages differ that should be alike. */
@@ -171,7 +172,7 @@ static bool learn_pages(struct fill *fill)
 static void fill_pageblock(struct fill *fill, unsigned long pfn, unsigned long next)
 {
 	const unsigned long compound = (pfn - fill->first) >> fill->order;
-	unsigned long nr = min(next - pfn, fill->order ? fill->nr_written : next - pfn);
+	unsigned long nr = min(next - pfn, fill->nr_written);
 	struct page *page = pfn_to_page(pfn);
 	u64 image[WORDS_PER_PAGE];
 	unsigned int i;
@@ -210,7 +211,7 @@ bool can_fill(struct fill *fill, struct zone *zone, unsigned long start_pfn,
 	fill->end = start_pfn + nr_pages;
 	fill->order = pgmap->vmemmap_shift;
 	unit = 1UL << fill->order;
-	fill->nr_written = unit;
+	fill->nr_written = fill->order ? unit : pageblock_nr_pages;
 	fill->begin = fill->first + 2 * unit;
 	fill->stop = fill->end;
 	if (!fill->order)

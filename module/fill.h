@@ -34,8 +34,8 @@ struct pattern {
  * @stop: the PFN behind the last that is filled
  * @end: the PFN behind the last
  * @order: order of the compounds, or 0
- * @nr_written: struct pages of a compound that are written: fewer than it has if they are
- *	deduplicated
+ * @nr_written: struct pages that are written of each compound, fewer than it has if they are
+ *	deduplicated, or of each pageblock
  * @pages: the compounds, or the pages of order 0
  * @probe: the small compounds that the kernel's own code writes at the start of each pageblock
  * @moved: a copy of @pgmap, whose altmap can end anywhere

@@ -19,7 +19,7 @@ unsigned long verify_memmap(struct fill *fill, unsigned long *differences)
 		const struct page *page = pfn_to_page(pfn);
 
 		next = fill->order ? pfn + unit : min(fill->stop, ALIGN(pfn + 1, unit));
-		nr_written = fill->order ? fill->nr_written : next - pfn;
+		nr_written = min(next - pfn, fill->nr_written);
 		memcpy(copy, page, nr_written * sizeof(*copy));
 		write_as_kernel(fill, pfn, next - pfn, fill->order, nr_written);
 		for (i = 0; i < nr_written; i++)
