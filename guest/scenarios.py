@@ -259,7 +259,9 @@ def scenario(name: str, args: argparse.Namespace) -> Iterator[Record]:
         "devdax-1g": lambda: devdax(modes, count, "pmem", LARGE_ALIGN),
         "devdax-1g-mem": lambda: devdax(modes, count, "ram", LARGE_ALIGN),
         "devdax-mem-mapping": lambda: use("dax", "ram", modes, checks.mapping),
-        "private": lambda: private(modes, min(count, 10), args.private_size),
+        "private": lambda: private(
+            modes, count if args.host else min(count, 10), args.private_size
+        ),
         "private-hmm": lambda: checks.hmm(args.selftests / "hmm-tests", args.hmm_module),
         "existing": lambda: existing(modes, count, args.device),
         "kmem": lambda: use("dax", "pmem", modes, checks.kmem),

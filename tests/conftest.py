@@ -30,6 +30,12 @@ def user_cache() -> Path:
     return cache.root()
 
 
+@pytest.fixture
+def in_user_cache(cache_home: Path, user_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The user's own cache for a test that needs whole kernels."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(user_cache.parent))
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add an option for the calls that take hours."""
     parser.addoption("--table", help="write the outcomes there, instead of out/check-*.json")

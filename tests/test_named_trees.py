@@ -232,11 +232,6 @@ def test_gains_are_over_the_tree_that_was_asked_for() -> None:
 # Real trees.
 
 
-@pytest.fixture
-def in_user_cache(user_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(user_cache.parent))
-
-
 def test_every_mode_of_the_series_leaves_the_memmaps_of_base(in_user_cache: None) -> None:
     pair = trees.pair(sources.get(fake_tree.LINE))
     program = link.link(pair, objects.DEBIAN)

@@ -198,6 +198,7 @@ def test_the_module_leaves_the_same_memmaps(records: Records) -> None:
 
 @LONG
 @LINES
+@pytest.mark.usefixtures("in_user_cache")
 def test_the_module_fills_compounds_of_1_gib(line: str) -> None:
     records = from_stock_kernel(line, list(STOCK_SCENARIOS["devdax-1g"]), 2, device=5 << 30)
     for scenario in STOCK_SCENARIOS["devdax-1g"]:
@@ -216,6 +217,7 @@ def test_the_module_fills_compounds_of_1_gib(line: str) -> None:
 
 @LONG
 @LINES
+@pytest.mark.usefixtures("in_user_cache")
 def test_a_hundred_binds_have_no_difference(line: str) -> None:
     found = from_stock_kernel(line, ["stock-verify"], 100)
     assert [one["check"] for one in found] == SCENARIOS
@@ -224,6 +226,7 @@ def test_a_hundred_binds_have_no_difference(line: str) -> None:
 
 @LONG
 @LINES
+@pytest.mark.usefixtures("in_user_cache")
 def test_the_module_fails_as_it_should(line: str) -> None:
     found = from_stock_kernel(line, ["stock-faults"], 200, fault=True)
     assert [one["check"] for one in found] == [

@@ -441,6 +441,7 @@ def test_the_devices_work_as_memory(written: dict[str, Any]) -> None:
 
 
 @LONG
+@pytest.mark.usefixtures("in_user_cache")
 def test_fio_finds_what_it_wrote(line: str) -> None:
     guest = Guest("tcg", 1 << 30, 3600, None)
     names = [name for name in lab.FOREIGN["foreign"] if name.startswith("fio-")]

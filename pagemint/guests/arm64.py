@@ -2,7 +2,6 @@
 """The emulated arm64 machine: its root is made of Debian's packages, and it has pmem."""
 
 import shlex
-from collections.abc import Sequence
 from pathlib import Path
 
 from pagemint.base.run import run
@@ -15,7 +14,6 @@ _START = _RAM + _LOW
 
 def argv(
     image: Path,
-    command: Sequence[str | Path],
     shared: Path,
     *,
     device: int,
@@ -23,12 +21,11 @@ def argv(
     options: str,
     append: str,
 ) -> list[str | Path]:
-    """Return QEMU's command line for a guest that runs `command`, and ends.
+    """Return QEMU's command line for a guest that runs the script `command`, and ends.
 
     Args:
         image: the kernel's image.
-        command: the program and its arguments, as the guest sees them.
-        shared: a directory of this machine, which the guest may write to.
+        shared: a directory of this machine with the script, which the guest may write to.
         device: bytes of persistent memory.
         cpus: number of CPUs.
         options: further options of QEMU.
@@ -37,7 +34,6 @@ def argv(
     Raises:
         Failure: QEMU or fdtput is missing, or the packages of the root cannot be fetched.
     """
-    (shared / "command").write_text(f"{shlex.join(map(str, command))}\n")
     size = _LOW + device
     qemu: list[str | Path] = [
         *("qemu-system-aarch64", "-cpu", "neoverse-n1", "-smp", str(cpus), "-m", f"{size >> 20}M"),

@@ -2,6 +2,7 @@
 """Boots a guest and waits for its end; a guest fails if its console shows a kernel's complaint."""
 
 import re
+import shlex
 import shutil
 import sys
 import tempfile
@@ -18,7 +19,7 @@ from pagemint.kernels.image import Kernel
 
 _TAIL = 12  # lines of the console to show
 _TROUBLE = re.compile(
-    r"WARNING: |BUG: |Oops|Kernel panic|general protection|KASAN|possible .* lock"
+    r"WARNING: |BUG: |Oops|Kernel panic|PANIC: |general protection|KASAN|possible .* lock"
     r"|suspicious RCU|blocked for more than|stalls? on CPU|new suspected memory leaks"
     r"|^ *not ok \d"
 )
@@ -74,11 +75,13 @@ class Guest:
         command = scenarios.command(kernel, names, rebinds, private, records, python, host)
         command += ["--selftests", self.selftests or "none"]
         command += ["--packages", self.packages or "none"]
+        # The script's words have paths of any length, and a kernel's command line has its limit.
+        (shared / "command").write_text(f"{shlex.join(map(str, command))}\n")
         what = f"the guest with the {kernel.variant} kernel"
         ended = ""
         try:
             run(
-                self._argv(kernel, command, shared),
+                self._argv(kernel, shared),
                 env=x86.environment(),
                 log=console,
                 limit=self.limit,
@@ -102,12 +105,11 @@ class Guest:
         shutil.rmtree(shared)
         return [record for record in said[:-1] if "running" not in record], text
 
-    def _argv(self, kernel: Kernel, command: list[str | Path], shared: Path) -> list[str | Path]:
-        """Return the command line that boots `kernel` and runs `command` in the guest."""
+    def _argv(self, kernel: Kernel, shared: Path) -> list[str | Path]:
+        """Return the command line that boots `kernel` and runs the script in `shared`."""
         if kernel.arch == trees.ARM64:
             return arm64.argv(
                 kernel.image,
-                command,
                 shared,
                 device=self.device,
                 cpus=self.cpus,
@@ -116,7 +118,6 @@ class Guest:
             )
         return x86.argv(
             kernel.image,
-            command,
             shared,
             device=self.device,
             cpus=self.cpus,

@@ -4,7 +4,6 @@
 import os
 import shlex
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 from pagemint.base import cache
@@ -19,7 +18,6 @@ _HIGH = 4 << 30  # bytes of guest memory behind the device
 
 def argv(
     image: Path,
-    command: Sequence[str | Path],
     shared: Path,
     *,
     device: int,
@@ -29,12 +27,11 @@ def argv(
     accel: str,
     stock: bool,
 ) -> list[str | Path]:
-    """Return the command line of virtme-ng for a guest that runs `command`, and ends.
+    """Return the command line of virtme-ng for a guest that runs the script `command`, and ends.
 
     Args:
         image: the kernel's image.
-        command: the program and its arguments, as the guest sees them.
-        shared: a directory of this machine that the guest may write to.
+        shared: a directory of this machine with the script, which the guest may write to.
         device: bytes of persistent memory.
         cpus: number of CPUs.
         options: further options of QEMU.
@@ -47,13 +44,13 @@ def argv(
     region = f"memmap={device >> 20}M!{_DEVICE_START >> 20}M"
     machine = " ".join([*machine_options(nodes, cpus, accel, stock=stock), options])
     # The guest looks for builds in the cache of this machine.
-    inside = ["env", f"XDG_CACHE_HOME={cache.root().parent}", *command]
+    inside = ["env", f"XDG_CACHE_HOME={cache.root().parent}", "sh", str(shared / "command")]
     return [
         *("vng", "-r", image, "--force-9p", "--verbose", "--cpus", str(cpus)),
         *(["--disable-kvm"] if accel == "tcg" else []),
         *("--memory", f"{sum(nodes) >> 20}M", f"--qemu-opts={machine}"),
         *("--append", f"{region} nokaslr panic=-1 {append}"),
-        *(f"--rwdir={shared}", "--", shlex.join(map(str, inside))),
+        *(f"--rwdir={shared}", "--", shlex.join(inside)),
     ]
 
 
