@@ -28,7 +28,7 @@ static bool check(unsigned long pfn)
 	unsigned long i;
 
 	for (i = 0; i < TIMES << ORDER; i++)
-		if (compound_order(compound_head(page + i)) != ORDER)
+		if (compound_head(page + i) != page + round_down(i, 1UL << ORDER))
 			return false;
 	return true;
 }
