@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Binds devices and moves folios, inside a guest or on a bare machine, and writes records of that.
 
-Needs root, ndctl, daxctl and mkfs. Each record is a line with a JSON object.
+Needs root. Scenarios that make devices need ndctl; those that use them need daxctl, mkfs.ext4,
+mkfs.xfs, fio or stress-ng. Each record is a line with a JSON object.
 """
 
 import argparse
@@ -82,8 +83,8 @@ def last_range() -> tuple[int, int, int]:
 def soil() -> None:
     """Fill huge pages with a pattern and free them.
 
-    Blocks of a memmap, which are as large, are taken from these and not zeroed. Bytes that nobody
-    writes keep the pattern and change the hash.
+    The kernel then takes them for a memmap. Without init_on_alloc they keep the pattern, so a byte
+    that nobody writes changes the hash.
     """
     with mmap.mmap(-1, SOILED + ALIGN, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:
         with suppress(OSError):  # the kernel has no huge pages
@@ -127,7 +128,7 @@ def first_bind(device: Device, modes: Modes) -> Record:
 
 
 def fsdax(modes: Modes, count: int, where: str) -> Iterator[Record]:
-    """Order 0, with the memmap on the device, or in ordinary memory."""
+    """Rebind a device without compounds, with the memmap on it or in ordinary memory."""
     device = Namespace("pfn", where)
     yield first_bind(device, modes)
     device.unbind()
@@ -135,10 +136,10 @@ def fsdax(modes: Modes, count: int, where: str) -> Iterator[Record]:
 
 
 def devdax(modes: Modes, count: int, where: str, align: int = ALIGN) -> Iterator[Record]:
-    """Compounds, with the memmap on the device, or in ordinary memory and deduplicated."""
+    """Rebind a device of compounds, with the memmap on it, or in memory and deduplicated."""
     device = Namespace("dax", where, align)
     yield first_bind(device, modes)
-    # A first use is a mapping of less than a large compound.
+    # The first use maps 128 MiB. A compound of 1 GiB cannot be mapped in part.
     use = first_use.mapping(the_one("dax*.*", "/dev").name) if align == ALIGN else None
     device.unbind()
     yield from rebinds(device, modes, count, use)
@@ -147,7 +148,7 @@ def devdax(modes: Modes, count: int, where: str, align: int = ALIGN) -> Iterator
 def use(
     kind: str, where: str, modes: Modes, check: Callable[[Device], Iterator[Record]]
 ) -> Iterator[Record]:
-    """Check that a device works as memory."""
+    """Bind a device in the default mode, and check it."""
     device = Namespace(kind, where)
     first_bind(device, modes)
     yield from check(device)
@@ -166,7 +167,7 @@ def existing(modes: Modes, count: int, name: str) -> Iterator[Record]:
 
 
 def private(modes: Modes, count: int, size: int) -> Iterator[Record]:
-    """Device-private memory, in one call each time."""
+    """Rebind device-private memory, or device-coherent memory if the kernel has no private."""
     # The pages belong to the node of the CPU that initialises them, and the hash has the node.
     cpus = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(cpus)})
@@ -223,7 +224,10 @@ def threads(modes: Modes, count: int) -> Iterator[Record]:
 
 
 def leaks(modes: Modes, count: int, device: Device, mode: str) -> Iterator[Record]:
-    """Return the bytes of memory in use before and after `count` binds, and kmemleak's report."""
+    """Return meminfo's bytes before and after `count` rebinds, and kmemleak's report.
+
+    Twenty rebinds before that fill the kernel's caches.
+    """
     modes.choose(mode)
     memory = memmap_bytes()
     device.bind()
@@ -303,7 +307,7 @@ def main() -> int:
     """Run the scenarios that the command line names."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--scenario", required=True, help="names, separated by commas")
-    parser.add_argument("--rebinds", type=int, default=30)
+    parser.add_argument("--rebinds", type=int, default=30, help="repetitions, in each mode")
     parser.add_argument("--private-size", type=int, required=True, help="bytes")
     parser.add_argument("--module", required=True, help="pagemint_guest.ko")
     parser.add_argument("--folio-module", required=True, help="pagemint_folio.ko")
@@ -313,7 +317,9 @@ def main() -> int:
     parser.add_argument("--packages", type=Path, default=Path(), help="directory of .deb files")
     parser.add_argument("--headers", default="", help="headers of the running kernel")
     parser.add_argument("--device", default="", help="device of this machine, for `existing`")
-    parser.add_argument("--host", action="store_true", help="load no drivers; unload all modules")
+    parser.add_argument(
+        "--host", action="store_true", help="load no drivers; unload pagemint's modules"
+    )
     parser.add_argument("--output", type=Path, required=True)
     args = parser.parse_args()
     # SIGTERM raises, so that everything is undone as after a failure.
@@ -325,7 +331,7 @@ def main() -> int:
                 prepare(args.module, drivers=bool(args.stock_module) and not args.host)
                 for name in args.scenario.split(","):
                     # If the guest dies, the last record names the scenario that was running.
-                    output.write(json.dumps({"scenario": name, "running": "binds"}) + "\n")
+                    output.write(json.dumps({"scenario": name, "running": "start"}) + "\n")
                     for record in scenario(name, args):
                         output.write(json.dumps({"scenario": name, **record}) + "\n")
             finally:

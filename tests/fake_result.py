@@ -58,7 +58,7 @@ def body(
         cpu_class: CPU class of the machine.
         runs: number of runs of each row.
         noise: standard deviation of a round, as a share of the times.
-        outlier: factor of the fastest run of each row but base's.
+        outlier: factor of the first run of each row but base's.
         seed: seed of the noise.
         drift: factor of all times.
         workloads: workloads of devices.

@@ -114,7 +114,7 @@ def test_debian_repositories_are_told_from_others() -> None:
     ]
 
 
-def test_before_the_first_update_the_path_tells() -> None:
+def test_an_unknown_origin_is_judged_by_the_address() -> None:
     text = (
         "http://mirror.example/debian/|trixie|main|$(ORIGIN)\n"
         "http://mirror.example/snapshot/debian/20260101T000000Z/|sid|main|$(ORIGIN)\n"
@@ -123,7 +123,7 @@ def test_before_the_first_update_the_path_tells() -> None:
     assert [repository.suite for repository in apt.parse_targets(text)] == ["trixie", "sid"]
 
 
-def test_suites_are_asked_for_by_codename() -> None:
+def test_suites_are_taken_by_codename_but_experimental() -> None:
     machine = [Repository("u", "stable"), Repository("s", "trixie-security")]
     codenames = {"stable": "trixie", "unstable": "sid", "experimental": "rc-buggy"}
     assert apt._with_codenames(machine, codenames) == [
@@ -236,7 +236,7 @@ def test_unknown_line_names_those_there_are(mirror: list[Package]) -> None:
 
 
 @pytest.mark.parametrize("line", ["", "7", "7.3.4", "seven", "../7.3", "7.3\n"])
-def test_what_is_no_line_is_refused(line: str, mirror: list[Package]) -> None:
+def test_an_invalid_line_is_refused(line: str, mirror: list[Package]) -> None:
     with pytest.raises(Failure, match="not a kernel line"):
         sources.get(line)
 
@@ -273,7 +273,7 @@ def test_own_tree(tmp_path: Path, cache_home: Path) -> None:
 
 
 @pytest.mark.parametrize("lack", ["Makefile", "Kconfig", "mm/mm_init.c"])
-def test_what_is_no_tree_is_refused(lack: str, tmp_path: Path) -> None:
+def test_an_incomplete_tree_is_refused(lack: str, tmp_path: Path) -> None:
     tree = _tree(tmp_path / "mine")
     (tree / lack).unlink()
     with pytest.raises(Failure, match=f"it has no {lack}"):
@@ -290,6 +290,6 @@ def test_tree_without_a_version_is_refused(tmp_path: Path) -> None:
 def test_damaged_download_is_refused_and_removed(tmp_path: Path) -> None:
     deb = tmp_path / "linux-source-7.3_1%3a7.3.4-1_all.deb"
     deb.write_bytes(b"not it")
-    with pytest.raises(Failure, match="not what the mirror's lists promise"):
+    with pytest.raises(Failure, match="does not have the SHA256"):
         apt._verified(tmp_path, _package("7.3", "1:7.3.4-1"))
     assert not deb.exists()

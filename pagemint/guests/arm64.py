@@ -7,9 +7,9 @@ from pathlib import Path
 from pagemint.base.run import run
 from pagemint.guests import arm64_root
 
-_RAM = 1 << 30  # the address of the memory of QEMU's machine
-_LOW = 2 << 30  # bytes of that memory before the pmem
-_START = _RAM + _LOW
+_RAM_START = 1 << 30  # where the memory of QEMU's machine begins
+_LOW = 2 << 30  # bytes of ordinary memory, before the pmem
+_PMEM_START = _RAM_START + _LOW
 
 
 def argv(
@@ -22,6 +22,8 @@ def argv(
     append: str,
 ) -> list[str | Path]:
     """Return QEMU's command line for a guest that runs the script `command`, and ends.
+
+    Writes a devicetree with the pmem into `shared`, and fetches the guest's root if need be.
 
     Args:
         image: the kernel's image.
@@ -37,13 +39,14 @@ def argv(
     size = _LOW + device
     qemu: list[str | Path] = [
         *("qemu-system-aarch64", "-cpu", "neoverse-n1", "-smp", str(cpus), "-m", f"{size >> 20}M"),
-        # reserve=off: host memory is taken only where the guest touches it.
+        # reserve=off: the guest touches little of it, so the host need not have all.
         *("-object", f"memory-backend-ram,id=ram,size={size},reserve=off"),
     ]
     machine = "virt,gic-version=3,memory-backend=ram"
     tree = shared / "devicetree"
     run([*qemu, "-machine", f"{machine},dumpdtb={tree}"], what="asking QEMU for a devicetree")
-    _add_pmem(tree, _START, device)
+    _add_pmem(tree, _PMEM_START, device)
+    # Without root= the kernel mounts /dev/root, and 9p takes that for the mount tag below.
     # mem= hides the memory behind _LOW; the kernel finds the pmem there in the devicetree.
     words = [f"mem={_LOW >> 20}M rootfstype=9p rootflags={arm64_root.OPTIONS} ro init=/init"]
     words += [f"{arm64_root.SHARED}={shared} console=ttyAMA0 nokaslr panic=-1", append]

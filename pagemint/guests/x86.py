@@ -77,7 +77,7 @@ def machine_options(
     else:
         on_nodes = ",cpus=0", "", f",cpus=1-{cpus - 1}" if cpus > 1 else ""
     for node, (size, cpu) in enumerate(zip(nodes, on_nodes, strict=True)):
-        # reserve=off: host memory is taken only where the guest touches it.
+        # reserve=off: the guest touches little of it, so the host need not have all.
         backend = f"memory-backend-ram,id=node{node},size={size},reserve=off"
         options.append(f"-object {backend} -numa node,memdev=node{node}{cpu}")
     return options

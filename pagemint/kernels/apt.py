@@ -365,7 +365,7 @@ def _verified(directory: Path, package: Package) -> Path:
         sha256 = hashlib.file_digest(file, "sha256").hexdigest()
     if sha256 != package.sha256:
         path.unlink()
-        raise Failure(f"{path.name} is not what the mirror's lists promise", "run again")
+        raise Failure(f"{path.name} does not have the SHA256 in the package lists", "run again")
     return path
 
 
