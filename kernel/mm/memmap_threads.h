@@ -6,13 +6,15 @@
 
 /**
  * struct memmap_range - a part of the memmap, and the function to initialise it
- * @fn: initialises the pages from @start_pfn to before @end_pfn and drains what
- *	it has streamed; called with @arg, by several threads at a time
+ * @fn: initialises a part of the range and waits for its streaming stores;
+ *	called with the first PFN of the part, the one after its last, and @arg,
+ *	by several threads at a time
  * @arg: for @fn
  * @start_pfn: start of the range
  * @end_pfn: end of the range, after @start_pfn
  * @compound: pages in each compound, a power of two; 1 if there are none
- * @written: pages of each compound that @fn writes; the rest shares their memory
+ * @written: struct pages of each compound that @fn writes, fewer than @compound
+ *	if the memmap is deduplicated; decides how many threads are worth it
  * @nid: node of the memmap
  */
 struct memmap_range {
