@@ -326,22 +326,27 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     with args.output.open("w", buffering=1) as output:
         name = "start"
+        errors: list[Exception] = []
         try:
+            prepare(args.module, drivers=bool(args.stock_module) and not args.host)
+            for name in args.scenario.split(","):
+                # If the guest dies, the last record names the scenario that was running.
+                output.write(json.dumps({"scenario": name, "running": "start"}) + "\n")
+                for record in scenario(name, args):
+                    output.write(json.dumps({"scenario": name, **record}) + "\n")
+        except (OSError, RuntimeError) as error:
+            errors.append(error)
+        finally:
             try:
-                prepare(args.module, drivers=bool(args.stock_module) and not args.host)
-                for name in args.scenario.split(","):
-                    # If the guest dies, the last record names the scenario that was running.
-                    output.write(json.dumps({"scenario": name, "running": "start"}) + "\n")
-                    for record in scenario(name, args):
-                        output.write(json.dumps({"scenario": name, **record}) + "\n")
-            finally:
                 if args.host:
                     unload(Modes(args.stock_module))
-        except (OSError, RuntimeError) as error:
-            output.write(json.dumps({"scenario": name, "error": str(error)}) + "\n")
-            return 1
-        output.write(json.dumps({"done": True}) + "\n")
-    return 0
+            except (OSError, RuntimeError) as error:
+                errors.append(error)
+        for one in errors:
+            output.write(json.dumps({"scenario": name, "error": str(one)}) + "\n")
+        if not errors:
+            output.write(json.dumps({"done": True}) + "\n")
+    return 1 if errors else 0
 
 
 if __name__ == "__main__":

@@ -293,3 +293,12 @@ def test_damaged_download_is_refused_and_removed(tmp_path: Path) -> None:
     with pytest.raises(Failure, match="does not have the SHA256"):
         apt._verified(tmp_path, _package("7.3", "1:7.3.4-1"))
     assert not deb.exists()
+
+
+def test_a_suite_is_not_taken_from_other_mirrors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    security = [apt.Repository("https://mirror.example/debian-security", "stable-security")]
+    monkeypatch.setattr(apt, "_machine_repositories", lambda: security)
+    with pytest.raises(Failure, match="no mirror that has Debian's trixie"):
+        apt.download_closure(["gcc-14"], "amd64", tmp_path, "fetching", suite="trixie")

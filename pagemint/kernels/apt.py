@@ -115,15 +115,20 @@ def download_closure(
 ) -> None:
     """Fetch packages of an architecture, with all their dependencies, into `directory`.
 
-    apt chooses them from a suite of the mirror, or from the machine's own, and checks them.
+    apt chooses them from a suite of the mirror, or from the machine's own ones, and checks them.
 
     Raises:
         Failure: the mirror does not have them, or the download fails.
     """
     with cache.locked(_state(), "the package lists"):
         repositories = _machine_repositories()
-        uri = _archive(repositories)
-        if suite and uri:
+        if suite:
+            uri = _archive(repositories)
+            if not uri:
+                raise Failure(
+                    f"apt on this machine knows no mirror that has Debian's {suite}",
+                    "add Debian's main archive to /etc/apt/sources.list.d",
+                )
             repositories = [Repository(uri, suite)]
         lists = f"{suite}-{architecture}" if suite else architecture
         _configure(lists, repositories, architecture)
