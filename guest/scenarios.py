@@ -295,8 +295,8 @@ def scenario(name: str, args: argparse.Namespace) -> Iterator[Record]:
         "stock-package": lambda: package.package(args.packages, args.headers),
         "symbols": operations.symbols,
         "host": lambda: host.checks_of(args.headers),
-        "stock-faults": lambda: stock.faults(args.stock_module, args.module, count),
-        "stock-verify": lambda: stock.verified(args.stock_module, count, args.private_size),
+        "stock-faults": lambda: stock.faults(modes, args.module, count),
+        "stock-verify": lambda: stock.verified(modes, count, args.private_size),
     }
     if name not in table:
         raise RuntimeError(f"there is no scenario {name}")

@@ -11,7 +11,7 @@ from typing import Any
 
 from checks import check, expect
 from devices import PROBE, Device, Namespace, PrivateMemory, run
-from modes import counted, counts
+from modes import Modes, counted, counts
 
 MODULE = Path("/sys/module/pagemint")
 TRACE = Path("/sys/kernel/tracing")
@@ -30,11 +30,11 @@ REFUSALS = {
 Record = dict[str, Any]
 
 
-def verified(module: str, count: int, size: int) -> Iterator[Record]:
+def verified(modes: Modes, count: int, size: int) -> Iterator[Record]:
     """Bind devices of each kind `count` times, and have the module verify what it fills.
 
     Args:
-        module: pagemint.ko.
+        modes: knows the module.
         count: number of binds.
         size: bytes of device-private memory.
     """
@@ -45,7 +45,8 @@ def verified(module: str, count: int, size: int) -> Iterator[Record]:
         "devdax-mem": lambda: Namespace("dax", "ram"),
         "private": lambda: PrivateMemory(size),
     }
-    run("insmod", module, "verify=1")
+    modes.choose("base")
+    run("insmod", modes.filler, "verify=1")
     for name, make in kinds.items():
         yield {"running": name}
         yield check(name, lambda m=make: _verified(m(), count))
@@ -65,19 +66,20 @@ def _verified(device: Device, count: int) -> str:
     return f"{found['pages_verified']} pages in {count} binds"
 
 
-def faults(module: str, bench: str, cycles: int) -> Iterator[Record]:
+def faults(modes: Modes, bench: str, cycles: int) -> Iterator[Record]:
     """Make the module fail, and load and unload it `cycles` times while a device is bound.
 
     For an fsdax device first, then for a devdax device.
 
     Args:
-        module: pagemint.ko, built with FAULT=1.
+        modes: knows the module, which is built with FAULT=1.
         bench: pagemint_guest.ko, which is loaded and has a kretprobe on the function.
             pagemint_livepatch.ko is in the same directory.
         cycles: number of loads and unloads.
     """
+    modes.choose("base")
     for kind, driver in (("fsdax", "pfn"), ("devdax", "dax")):
-        for record in _faults(Namespace(driver, "pmem"), module, bench, cycles):
+        for record in _faults(Namespace(driver, "pmem"), modes.filler, bench, cycles):
             # A record of what is running has no check.
             yield {
                 **record,
