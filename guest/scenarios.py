@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import checks
+import edges
 import first_use
 import foreign
 import host
@@ -25,6 +26,7 @@ import moves
 import operations
 import ordinary
 import package
+import poison
 import shared
 import stock
 from checks import expect
@@ -289,7 +291,14 @@ def scenario(name: str, args: argparse.Namespace) -> Iterator[Record]:
         "shared-leaks": lambda: leaks(
             modes.with_shared(), count, PrivateMemory(args.private_size), "shared"
         ),
+        "poison-fsdax": lambda: use("pfn", "pmem", modes, poison.fsdax),
+        "poison-devdax": lambda: use("dax", "pmem", modes, poison.devdax),
         "threads": lambda: threads(modes, count),
+        "edges-pressure": lambda: edges.pressure(modes, count, args.private_size),
+        "edges-cpus": lambda: edges.cpus(modes, count),
+        "edges-kexec": lambda: edges.kexec(
+            modes, Path(args.headers), args.output.with_name("before-kexec")
+        ),
         "operations": lambda: operations.everything(args.hmm_module),
         "stock-operations": lambda: operations.stock(modes),
         "stock-package": lambda: package.package(args.packages, args.headers),

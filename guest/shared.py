@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from checks import PAGE, Record, address_of, check, expect, files, frames_of, pattern
-from devices import ALIGN, PROBE, Namespace, memmap_bytes, the_one
+from devices import ALIGN, PROBE, Namespace, memmap_bytes, put, the_one
 from filesystems import SMALL, make, mounted
 from modes import SHARED, Modes
 
@@ -156,7 +156,7 @@ def _fail(device: _Device, path: Path) -> str:
 def _offline(frame: int) -> int:
     """Report a memory error; return the kernel's error number."""
     try:
-        OFFLINE.write_text(f"{frame * PAGE:#x}")
+        put(OFFLINE, f"{frame * PAGE:#x}")
     except OSError as error:
         return error.errno or 0
     return 0

@@ -4,6 +4,7 @@
 import os
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from pagemint.base import cache
@@ -25,6 +26,8 @@ def argv(
     options: str,
     append: str,
     accel: str,
+    inset: int,
+    behind: int,
     stock: bool,
 ) -> list[str | Path]:
     """Return the command line of virtme-ng for a guest that runs the script `command`, and ends.
@@ -37,11 +40,13 @@ def argv(
         options: further options of QEMU.
         append: further words of the kernel's command line.
         accel: kvm or tcg.
+        inset: bytes of `device` at either end that are ordinary memory.
+        behind: nodes behind the device.
         stock: whether it is a stock kernel, which warns if one package has CPUs on two nodes.
     """
     # The device is a node of its own: kmem and migrate ask for memory by the node.
-    nodes = (_LOW, device, _HIGH)
-    region = f"memmap={device >> 20}M!{_DEVICE_START >> 20}M"
+    nodes = (_LOW, device, *[_HIGH // behind] * behind)
+    region = f"memmap={device - 2 * inset >> 20}M!{_DEVICE_START + inset >> 20}M"
     machine = " ".join([*machine_options(nodes, cpus, accel, stock=stock), options])
     # The guest looks for builds in the cache of this machine.
     inside = ["env", f"XDG_CACHE_HOME={cache.root().parent}", "sh", str(shared / "command")]
@@ -54,13 +59,11 @@ def argv(
     ]
 
 
-def machine_options(
-    nodes: tuple[int, int, int], cpus: int, accel: str, *, stock: bool
-) -> list[str]:
+def machine_options(nodes: Sequence[int], cpus: int, accel: str, *, stock: bool) -> list[str]:
     """Return QEMU's options for the machine and its nodes.
 
     Args:
-        nodes: bytes of each node: below the device, the device, and behind it.
+        nodes: bytes of each node: below the device, the device, and one or more behind it.
         cpus: number of CPUs.
         accel: kvm or tcg.
         stock: see argv().
@@ -72,10 +75,10 @@ def machine_options(
         # With a thread for each CPU, QEMU 7.2 can fail an assertion of a PCI device while a CPU
         # enumerates the devices.
         options.append("-accel tcg,thread=single")
-    if stock:
-        on_nodes = f",cpus=0-{cpus - 1}", "", ""
-    else:
-        on_nodes = ",cpus=0", "", f",cpus=1-{cpus - 1}" if cpus > 1 else ""
+    on_nodes = [""] * len(nodes)
+    on_nodes[0] = f",cpus=0-{cpus - 1}" if stock else ",cpus=0"
+    if cpus > 1 and not stock:
+        on_nodes[-1] = f",cpus=1-{cpus - 1}"
     for node, (size, cpu) in enumerate(zip(nodes, on_nodes, strict=True)):
         # reserve=off: the guest touches little of it, so the host need not have all.
         backend = f"memory-backend-ram,id=node{node},size={size},reserve=off"

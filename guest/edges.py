@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Binds devices while memory is short, while CPUs go and come back, and after a kexec."""
+
+import errno
+import mmap
+import os
+import re
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from checks import PAGE, check, expect, system_call
+from devices import ALIGN, PROBE, Device, Namespace, PrivateMemory, memmap_bytes, run
+from modes import Modes
+
+CPUS = Path("/sys/devices/system/cpu")
+OOM_SCORE = Path("/proc/self/oom_score_adj")
+STRUCT_PAGE = 64  # bytes
+LARGEST = 128 << 20  # bytes that the hog takes at a time
+SETTLE = 120  # seconds until memory is short
+SYS_REBOOT, SYS_KEXEC_FILE_LOAD = 169, 320
+NO_INITRAMFS = 4
+MAGIC, MAGIC2, KEXEC = 0xFEE1DEAD, 672274793, 0x45584543  # of reboot(2)
+
+Record = dict[str, Any]
+
+
+def pressure(modes: Modes, count: int, size: int) -> Iterator[Record]:
+    """Bind devices `count` times in each mode while little memory is free.
+
+    Args:
+        modes: the modes of the kernel.
+        count: number of binds.
+        size: bytes of device-private memory. Only half of what its memmap takes is free, so these
+            binds can fail. They must then leave nothing behind.
+    """
+    OOM_SCORE.write_text("-1000")
+    # Device-private pages belong to the node of the CPU that initialises them.
+    os.sched_setaffinity(0, {0})
+    memmap = size // PAGE * STRUCT_PAGE
+    kinds: dict[str, tuple[Callable[[], Device], int]] = {
+        "fsdax": (lambda: Namespace("pfn", "ram"), memmap),
+        "devdax": (lambda: Namespace("dax", "ram"), memmap),
+        "private": (lambda: PrivateMemory(size), memmap // 2),
+    }
+    for name, (make, free) in kinds.items():
+        yield {"running": f"{name}, memory is short"}
+        yield check(
+            f"{name}, memory is short", lambda m=make, f=free: _pressed(modes, count, m(), f)
+        )
+
+
+def cpus(modes: Modes, count: int) -> Iterator[Record]:
+    """Bind devices `count` times in each mode while all CPUs but the first go and come back."""
+    for name, driver in (("fsdax", "pfn"), ("devdax", "dax")):
+        yield {"running": f"{name}, CPUs go and come back"}
+        yield check(
+            f"{name}, CPUs go and come back",
+            lambda d=driver: _unplugged(modes, count, Namespace(d, "pmem")),
+        )
+
+
+def kexec(modes: Modes, built: Path, kept: Path) -> Iterator[Record]:
+    """Bind devices, boot the same kernel with kexec, and bind them again.
+
+    Args:
+        modes: the modes of the kernel.
+        built: the kernel's build directory.
+        kept: a file for the hashes of the first boot. If it is there, this is the second one.
+    """
+    hashes = []
+    for driver, where in (("pfn", "ram"), ("dax", "pmem")):
+        device = Namespace(driver, where)
+        for mode in modes.names:
+            modes.choose(mode)
+            hashes.append(f"{driver} {mode} {_hash(device)}\n")
+    found = "".join(hashes)
+    if kept.exists():
+        yield check("binds after kexec", lambda: _compared(found, kept.read_text()))
+        return
+    kept.write_text(found)
+    _kexec(built / "arch/x86/boot/bzImage")
+
+
+def _hash(device: Device) -> str:
+    """Bind a device, hash its memmap, and unbind it."""
+    device.bind()
+    found = (PROBE / "hash").read_text().strip()
+    device.unbind()
+    return found
+
+
+def _reference(modes: Modes, device: Device) -> str:
+    modes.choose(modes.names[0])
+    return _hash(device)
+
+
+def _pressed(modes: Modes, count: int, device: Device, free: int) -> str:
+    wanted = _reference(modes, device)
+    before = memmap_bytes()
+    bound = refused = 0
+    with _short_of_memory(free) as wait:
+        for mode in modes.names * count:
+            modes.choose(mode)
+            wait()
+            try:
+                device.bind()
+            except OSError as error:
+                expect(error.errno == errno.ENOMEM, f"{mode}: {error}")
+                refused += 1
+            else:
+                found = (PROBE / "hash").read_text().strip()
+                device.unbind()
+                expect(found == wanted, f"{mode}: the memory map differs")
+                bound += 1
+            expect(
+                memmap_bytes() == before,
+                f"{mode}: {memmap_bytes() - before:+} bytes of memmaps stay",
+            )
+    expect(_reference(modes, device) == wanted, "afterwards the memory map differs")
+    return f"{bound} binds, {refused} found no memory"
+
+
+@contextmanager
+def _short_of_memory(free: int) -> Iterator[Callable[[], None]]:
+    """Take memory until `free` bytes are available; yield a function that waits for that."""
+    hog = 0
+
+    def wait() -> None:
+        nonlocal hog
+        # The kernel may have killed it.
+        if not hog or os.waitpid(hog, os.WNOHANG)[0]:
+            hog = _hog(free)
+        until = time.monotonic() + SETTLE
+        while _available() > free + ALIGN:
+            expect(time.monotonic() < until, "memory does not become short")
+            time.sleep(0.01)
+
+    try:
+        yield wait
+    finally:
+        if hog:
+            os.kill(hog, signal.SIGKILL)
+            os.waitpid(hog, 0)
+
+
+def _hog(free: int) -> int:
+    """Start a process that takes all memory but `free` bytes; return its number."""
+    child = os.fork()
+    if child:
+        return child
+    try:
+        os.sched_setaffinity(0, range(os.cpu_count() or 1))
+        OOM_SCORE.write_text("1000")
+        held: list[mmap.mmap] = []
+        while True:
+            excess = _available() - free
+            if excess > 0:
+                # Smaller steps towards the end: the count lags behind.
+                size = max(ALIGN, min(excess // 2, LARGEST) // ALIGN * ALIGN)
+                memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+                memory.madvise(mmap.MADV_HUGEPAGE)
+                memory.write(bytes(size))
+                held.append(memory)
+            else:
+                time.sleep(0.01)
+    finally:
+        os._exit(1)
+
+
+def _available() -> int:
+    text = Path("/proc/meminfo").read_text()
+    found = re.search(r"^MemAvailable: +(\d+) kB$", text, re.MULTILINE)
+    expect(found is not None, "the kernel does not say how much memory is available")
+    assert found
+    return int(found[1]) << 10
+
+
+def _unplugged(modes: Modes, count: int, device: Device) -> str:
+    wanted = _reference(modes, device)
+    files = sorted(CPUS.glob("cpu[1-9]*/online"))
+    expect(bool(files), "there is one CPU only")
+    over = threading.Event()
+    cycles = 0
+
+    def cycle() -> None:
+        nonlocal cycles
+        while not over.is_set():
+            for state in ("0", "1"):
+                for file in files:
+                    file.write_text(state)
+            cycles += 1
+
+    cycling = threading.Thread(target=cycle)
+    cycling.start()
+    try:
+        for mode in modes.names * count:
+            modes.choose(mode)
+            expect(_hash(device) == wanted, f"{mode}: the memory map differs")
+        expect(cycling.is_alive(), "a CPU could not go or come back")
+    finally:
+        over.set()
+        cycling.join()
+    return f"{len(modes.names) * count} binds, {len(files)} CPUs were away {cycles} times"
+
+
+def _kexec(image: Path) -> None:
+    """Boot a kernel with the command line of this one."""
+    words = Path("/proc/cmdline").read_bytes().strip() + b"\0"
+    with image.open("rb") as file:
+        system_call(SYS_KEXEC_FILE_LOAD, file.fileno(), -1, len(words), words, NO_INITRAMFS)
+    os.sync()
+    system_call(SYS_REBOOT, MAGIC, MAGIC2, KEXEC, None)
+    raise RuntimeError("kexec did not boot the kernel")
+
+
+def _compared(found: str, before: str) -> str:
+    expect(found == before, f"the hashes differ: {found!r}, not {before!r}")
+    said = re.findall(r"KHO: .*", run("dmesg"))
+    return f"{len(found.splitlines())} hashes; {'; '.join(said) or 'no handover'}"

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Poisons pages of a device through hwpoison-inject, and records what their users see of it."""
+
+import errno
+import mmap
+import os
+import re
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from checks import LIBC, address_of, check, expect, frames_of
+from devices import ALIGN, PROBE, Device, put, the_one
+from filesystems import SMALL, make, mounted
+
+INJECT = Path("/sys/kernel/debug/hwpoison/corrupt-pfn")
+NODES = Path("/sys/devices/system/node")
+PR_MCE_KILL, PR_MCE_KILL_SET, PR_MCE_KILL_EARLY = 33, 1, 1
+PATIENCE = 20  # seconds for a signal
+
+Record = dict[str, Any]
+
+
+def fsdax(device: Device) -> Iterator[Record]:
+    """Poison a page of a mapped file and one that no file has, on each file system."""
+    for kind in SMALL:
+        yield {"running": f"poison, {kind}"}
+        yield check(f"poison, {kind}", lambda k=kind: _in_a_file(device, k))
+
+
+def devdax(device: Device) -> Iterator[Record]:
+    """Poison a page that is mapped, and one that is not."""
+    yield check("poison, devdax", lambda: _clean(device, lambda: _in(the_one("dax*.*", "/dev"))))
+
+
+def _in_a_file(device: Device, kind: str) -> str:
+    def work() -> str:
+        block = the_one("pmem*", "/dev")
+        make(SMALL[kind], block)
+        with mounted(kind, block) as directory:
+            path = directory / "data"
+            path.write_bytes(bytes(ALIGN))
+            said = _in(path)
+            try:
+                path.read_bytes()
+            except OSError as error:
+                return f"{said}; a read: {_name(error)}"
+            return f"{said}; a read succeeds"
+
+    return _clean(device, work)
+
+
+def _clean(device: Device, work: Callable[[], str]) -> str:
+    """Work on a device, and check that a rebind leaves nothing of it in the memmap."""
+    wanted = (PROBE / "hash").read_text()
+    said = work()
+    device.unbind()
+    device.bind()
+    expect((PROBE / "hash").read_text() == wanted, "a rebind leaves another memory map")
+    return said
+
+
+def _in(path: Path) -> str:
+    """Poison the last page of the device, and one of a file that a process has mapped."""
+    before = _counters()
+    _, start, pages = (int(word) for word in (PROBE / "last").read_text().split())
+    said = [f"an unused page: {_inject(start + pages - 1)}"]
+    frames, to_parent = os.pipe()
+    codes, to_other = os.pipe()
+    child = os.fork()
+    if not child:
+        with suppress(Exception):
+            _use(path, to_parent, to_other)
+            os._exit(0)
+        os._exit(1)
+    os.close(to_parent)
+    os.close(to_other)
+    frame = os.read(frames, 32)
+    expect(bool(frame), "the process could not map the page")
+    said.append(f"a mapped one: {_inject(int(frame))}")
+    code = os.read(codes, 32).decode()
+    status = os.waitpid(child, 0)[1]
+    said.append(f"SIGBUS with code {code}; another touch: {'done' if not status else hex(status)}")
+    expect(status in (0, signal.SIGBUS), said[-1])
+    after = _counters()
+    changed = [f"{name} +{after[name] - old}" for name, old in before.items() if after[name] - old]
+    return "; ".join([*said, *changed])
+
+
+def _use(path: Path, frames: int, codes: int) -> None:
+    """Map a page, wait for the signal of its failure, and touch it again."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGBUS})
+    LIBC.prctl(PR_MCE_KILL, PR_MCE_KILL_SET, PR_MCE_KILL_EARLY, 0, 0)
+    with path.open("rb+", buffering=0) as file, mmap.mmap(file.fileno(), ALIGN) as memory:
+        memory[0] = 1
+        os.write(frames, str(frames_of(address_of(memory), mmap.PAGESIZE)[0]).encode())
+        info = signal.sigtimedwait({signal.SIGBUS}, PATIENCE)
+        os.write(codes, (str(info.si_code) if info else "none").encode())
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGBUS})
+        memory[0] = 2
+
+
+def _inject(frame: int) -> str:
+    try:
+        put(INJECT, f"{frame:#x}")
+    except OSError as error:
+        return _name(error)
+    return "done"
+
+
+def _name(error: OSError) -> str:
+    return errno.errorcode.get(error.errno or 0, str(error))
+
+
+def _counters() -> dict[str, int]:
+    """Return the kernel's counts of memory failures, by name."""
+    found = re.search(r"^HardwareCorrupted: +(\d+) kB$", Path("/proc/meminfo").read_text(), re.M)
+    counts = {"HardwareCorrupted": int(found[1]) if found else 0}
+    for file in sorted(NODES.glob("node*/memory_failure/*")):
+        counts[f"{file.parts[-3]} {file.name}"] = int(file.read_text())
+    return counts

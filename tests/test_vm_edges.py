@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Guests at the edges: little memory, CPUs that go, odd devices, more nodes, kexec, bad memory."""
+
+from collections.abc import Sequence
+
+import pytest
+from guest_records import LONG, check_memmaps
+
+from pagemint.base.memmap import MODES, SHARED
+from pagemint.guests import boots, checks
+from pagemint.guests.guest import Guest
+from pagemint.guests.lab import FRAGMENTS
+from pagemint.guests.scenarios import Record
+from pagemint.kernels import image, steps, trees
+from pagemint.kernels.image import Kernel
+
+pytestmark = LONG
+
+DEVICE = 512 << 20  # bytes
+BINDS = ("fsdax", "fsdax-mem", "devdax", "devdax-mem")
+USES = ("fsdax-files", "devdax-mapping", "devdax-mem-mapping")
+SHARING = ("fsdax", "fsdax-mem", "private")  # whose sections can share a memmap
+BOTH = pytest.mark.parametrize("variant", ["base", "patched"])
+# The memmap of the large one is shared among threads.
+LARGE = 3 << 30
+PRIVATE = 16 << 30  # bytes; their memmap takes 256 MiB
+
+Kernels = dict[str, Kernel]
+
+
+@pytest.fixture(scope="module")
+def kernels() -> Kernels:
+    pair = trees.pair(steps.source_for("7.3", None))
+    return {tree.name: image.kernel(tree, FRAGMENTS) for tree in pair}
+
+
+@pytest.fixture(scope="module")
+def kexec_kernels() -> Kernels:
+    pair = trees.pair(steps.source_for("7.3", None))
+    return {tree.name: image.kernel(tree, (*FRAGMENTS, "kexec")) for tree in pair}
+
+
+def same_memmaps(scenarios: Sequence[str], said: dict[str, tuple[list[Record], str]]) -> None:
+    for name in scenarios:
+        check_memmaps(name, said, (*MODES, SHARED) if name in SHARING else MODES)
+
+
+def passed(records: list[Record]) -> dict[str, str]:
+    """Return what the checks among records found, by their names; all must have passed."""
+    found = checks.checks_of("any", records)
+    assert [one for one in found if one.outcome != "pass"] == []
+    return {one.name: one.said for one in found}
+
+
+def test_memory_may_be_short(kernels: Kernels) -> None:
+    # Mainline warns if memory cannot be added for want of memory.
+    provoked = r"WARNING: \S+ at add_pages\+"
+    guest = Guest("tcg", DEVICE, 3600, None, append="mem=5G", provoked=provoked)
+    found = passed(guest.run(kernels["patched"], "edges-pressure", 3, PRIVATE)[0])
+    assert len(found) == 3
+    refused = {name: int(said.split()[2]) for name, said in found.items()}
+    assert refused.pop("private, memory is short") > 0
+    assert set(refused.values()) == {0}
+
+
+@BOTH
+def test_cpus_may_go_and_come_back(variant: str, kernels: Kernels) -> None:
+    # The device's node has no CPU, and the nearest node has those that go.
+    nearest = "-numa dist,src=0,dst=1,val=30 -numa dist,src=1,dst=2,val=15"
+    options = f"{nearest} -numa dist,src=0,dst=2,val=30"
+    guest = Guest("tcg", LARGE, 3600, None, cpus=3, options=options)
+    found = passed(guest.run(kernels[variant], "edges-cpus", 5, DEVICE)[0])
+    assert len(found) == 2
+    assert all("2 CPUs were away" in said for said in found.values())
+
+
+def test_a_device_may_begin_and_end_within_a_section(kernels: Kernels) -> None:
+    guest = Guest("tcg", DEVICE, 3600, None, inset=20 << 20)
+    said = {
+        name: guest.run(one, ",".join(BINDS + USES), 2, DEVICE) for name, one in kernels.items()
+    }
+    same_memmaps(BINDS, said)
+    for records, _ in said.values():
+        assert len(passed(records)) == 4
+
+
+def test_there_may_be_four_nodes(kernels: Kernels) -> None:
+    guest = Guest("tcg", DEVICE, 3600, None, behind=2, cpus=3)
+    names = ",".join((*BINDS, "private", "migrate"))
+    said = {name: guest.run(one, names, 2, DEVICE) for name, one in kernels.items()}
+    same_memmaps((*BINDS, "private"), said)
+    for name, one in kernels.items():
+        assert len(passed(said[name][0])) == 2
+        assert boots.check(guest, one).outcome == "pass"
+
+
+@BOTH
+def test_the_kernel_may_come_from_kexec(variant: str, kexec_kernels: Kernels) -> None:
+    guest = Guest("tcg", DEVICE, 3600, None, append="kho=on")
+    found = passed(guest.run(kexec_kernels[variant], "edges-kexec", 1, DEVICE)[0])
+    assert "found kexec handover data" in found["binds after kexec"]
+
+
+def test_poison_has_the_effects_of_base(kernels: Kernels) -> None:
+    guest = Guest("tcg", DEVICE, 3600, None)
+    names = "poison-fsdax,poison-devdax"
+    base, patched = (passed(guest.run(one, names, 1, DEVICE)[0]) for one in kernels.values())
+    assert len(base) == 3
+    assert patched == base
