@@ -37,7 +37,7 @@ def kernels() -> Kernels:
 @pytest.fixture(scope="module")
 def kexec_kernels() -> Kernels:
     pair = trees.pair(steps.source_for("7.3", None))
-    return {tree.name: image.kernel(tree, (*FRAGMENTS, "kexec")) for tree in pair}
+    return {tree.name: image.kernel(tree, ("vm", "kexec")) for tree in pair}
 
 
 def same_memmaps(scenarios: Sequence[str], said: dict[str, tuple[list[Record], str]]) -> None:
