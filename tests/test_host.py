@@ -132,17 +132,19 @@ def test_a_device_is_looked_at_before_each_unbind(
     monkeypatch.setattr(inside, "ROOT", root)
     monkeypatch.setattr(inside, "PATIENCE", 0.2)
     driver = root / "sys/bus/nd/drivers/nd_pmem"
+    for name in ("bind", "unbind"):
+        (driver / name).touch()
     device = inside.Existing("pfn0.0")
     device.unbind()
     assert (driver / "unbind").read_text() == "pfn0.0"
-    (driver / "unbind").unlink()
+    (driver / "unbind").write_text("")
     device.restore()
-    assert not (driver / "bind").exists()
+    assert (driver / "bind").read_text() == ""
     file, text = USES["mounted on /srv"]
     (root / file).write_text(text)
     with pytest.raises(RuntimeError, match="is mounted on /srv"):
         device.unbind()
-    assert not (driver / "unbind").exists()
+    assert (driver / "unbind").read_text() == ""
     (driver / "pfn0.0").rename(root / "pfn0.0")
     device.restore()
     assert (driver / "bind").read_text() == "pfn0.0"
