@@ -7,8 +7,10 @@ import os
 import random
 import re
 import resource
+import signal
 import struct
 import subprocess
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -39,6 +41,27 @@ def check(name: str, work: Callable[[], str]) -> Record:
     except (OSError, RuntimeError) as error:
         said, outcome = str(error), "fail"
     return {"check": name, "outcome": outcome, "said": said, "must_pass": True}
+
+
+def child(work: Callable[[], None]) -> int:
+    """Start a process that does `work` and ends; return its number."""
+    number = os.fork()
+    if number:
+        return number
+    status = 1
+    try:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        work()
+        status = 0
+    except Exception:  # the process must not go on with what its parent does
+        traceback.print_exc()
+    finally:
+        os._exit(status)
+
+
+def status_of(number: int) -> int:
+    """Wait for the end of a process; return its status, or minus the signal that ended it."""
+    return os.waitstatus_to_exitcode(os.waitpid(number, 0)[1])
 
 
 def pattern(seed: int, size: int) -> bytes:
@@ -155,15 +178,15 @@ def address_of(memory: mmap.mmap) -> int:
 def bind_memory(address: int, size: int, node: int) -> None:
     """Bind mapped memory to `node`."""
     flags = MPOL_MF_STRICT | MPOL_MF_MOVE
-    system_call(SYS_MBIND, address, size, MPOL_BIND, _mask(node), NODES, flags)
+    _system_call(SYS_MBIND, address, size, MPOL_BIND, _mask(node), NODES, flags)
 
 
 def take_memory_from(node: int | None) -> None:
     """Bind the memory of this process, and of programs that it starts, to a node or to none."""
     if node is None:
-        system_call(SYS_SET_MEMPOLICY, MPOL_DEFAULT, None, 0)
+        _system_call(SYS_SET_MEMPOLICY, MPOL_DEFAULT, None, 0)
     else:
-        system_call(SYS_SET_MEMPOLICY, MPOL_BIND, _mask(node), NODES)
+        _system_call(SYS_SET_MEMPOLICY, MPOL_BIND, _mask(node), NODES)
 
 
 def _mask(node: int) -> object:
@@ -172,8 +195,7 @@ def _mask(node: int) -> object:
     return mask
 
 
-def system_call(*words: object) -> None:
-    """Make a system call that returns 0; OSError if it fails."""
+def _system_call(*words: object) -> None:
     # As they are, integers would be passed with 32 bits.
     if LIBC.syscall(*(ctypes.c_long(one) if isinstance(one, int) else one for one in words)):
         raise OSError(ctypes.get_errno(), f"system call {words[0]} failed")

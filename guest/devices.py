@@ -37,7 +37,10 @@ def memmap_bytes() -> int:
 
 
 def put(path: Path, text: str) -> None:
-    """Write to a file of the kernel, once: a file object writes again if the first write fails."""
+    """Write to a file of the kernel, once.
+
+    If the write fails, Path.write_text() would write again when it closes the file.
+    """
     file = os.open(path, os.O_WRONLY)
     try:
         os.write(file, text.encode())

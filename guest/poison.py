@@ -3,21 +3,21 @@
 
 import errno
 import mmap
-import os
 import re
 import signal
+import socket
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from checks import LIBC, address_of, check, expect, frames_of
+from checks import LIBC, address_of, check, child, expect, frames_of, status_of
 from devices import ALIGN, PROBE, Device, put, the_one
 from filesystems import SMALL, make, mounted
 
 INJECT = Path("/sys/kernel/debug/hwpoison/corrupt-pfn")
 NODES = Path("/sys/devices/system/node")
 PR_MCE_KILL, PR_MCE_KILL_SET, PR_MCE_KILL_EARLY = 33, 1, 1
+BUS_CODES = ("4", "5")  # BUS_MCEERR_AR, BUS_MCEERR_AO
 PATIENCE = 20  # seconds for a signal
 
 Record = dict[str, Any]
@@ -67,37 +67,35 @@ def _in(path: Path) -> str:
     before = _counters()
     _, start, pages = (int(word) for word in (PROBE / "last").read_text().split())
     said = [f"an unused page: {_inject(start + pages - 1)}"]
-    frames, to_parent = os.pipe()
-    codes, to_other = os.pipe()
-    child = os.fork()
-    if not child:
-        with suppress(Exception):
-            _use(path, to_parent, to_other)
-            os._exit(0)
-        os._exit(1)
-    os.close(to_parent)
-    os.close(to_other)
-    frame = os.read(frames, 32)
-    expect(bool(frame), "the process could not map the page")
-    said.append(f"a mapped one: {_inject(int(frame))}")
-    code = os.read(codes, 32).decode()
-    status = os.waitpid(child, 0)[1]
-    said.append(f"SIGBUS with code {code}; another touch: {'done' if not status else hex(status)}")
-    expect(status in (0, signal.SIGBUS), said[-1])
+    parent, other = socket.socketpair()
+    with parent:
+        with other:
+            user = child(lambda: _use(path, other))
+        try:
+            frame = parent.recv(32)
+            expect(bool(frame), "the process could not map the page")
+            said.append(f"a mapped one: {_inject(int(frame))}")
+            code = parent.recv(32).decode()
+        finally:
+            status = status_of(user)
+    expect(code in BUS_CODES, f"the user of the page saw no SIGBUS, but {code!r}")
+    expect(status in (0, -signal.SIGBUS), f"the user of the page ended with {status}")
+    said.append(f"SIGBUS with code {code}; another touch: {'SIGBUS' if status else 'done'}")
     after = _counters()
     changed = [f"{name} +{after[name] - old}" for name, old in before.items() if after[name] - old]
+    expect(bool(changed), "no counter changed")
     return "; ".join([*said, *changed])
 
 
-def _use(path: Path, frames: int, codes: int) -> None:
+def _use(path: Path, other: socket.socket) -> None:
     """Map a page, wait for the signal of its failure, and touch it again."""
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGBUS})
     LIBC.prctl(PR_MCE_KILL, PR_MCE_KILL_SET, PR_MCE_KILL_EARLY, 0, 0)
     with path.open("rb+", buffering=0) as file, mmap.mmap(file.fileno(), ALIGN) as memory:
         memory[0] = 1
-        os.write(frames, str(frames_of(address_of(memory), mmap.PAGESIZE)[0]).encode())
+        other.send(str(frames_of(address_of(memory), mmap.PAGESIZE)[0]).encode())
         info = signal.sigtimedwait({signal.SIGBUS}, PATIENCE)
-        os.write(codes, (str(info.si_code) if info else "none").encode())
+        other.send((str(info.si_code) if info else "none").encode())
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGBUS})
         memory[0] = 2
 

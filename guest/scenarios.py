@@ -296,16 +296,14 @@ def scenario(name: str, args: argparse.Namespace) -> Iterator[Record]:
         "threads": lambda: threads(modes, count),
         "edges-pressure": lambda: edges.pressure(modes, count, args.private_size),
         "edges-cpus": lambda: edges.cpus(modes, count),
-        "edges-kexec": lambda: edges.kexec(
-            modes, Path(args.headers), args.output.with_name("before-kexec")
-        ),
         "operations": lambda: operations.everything(args.hmm_module),
         "stock-operations": lambda: operations.stock(modes),
         "stock-package": lambda: package.package(args.packages, args.headers),
         "symbols": operations.symbols,
         "host": lambda: host.checks_of(args.headers),
         "stock-faults": lambda: stock.faults(modes, args.module, count),
-        "stock-verify": lambda: stock.verified(modes, count, args.private_size),
+        "stock-verify": lambda: stock.verified(modes, count, args.private_size, large=False),
+        "stock-verify-1g": lambda: stock.verified(modes, count, args.private_size, large=True),
     }
     if name not in table:
         raise RuntimeError(f"there is no scenario {name}")
@@ -335,7 +333,13 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     with args.output.open("w", buffering=1) as output:
         name = "start"
-        errors: list[Exception] = []
+        failed = False
+
+        def fail(where: str, error: Exception) -> None:
+            nonlocal failed
+            failed = True
+            output.write(json.dumps({"scenario": where, "error": str(error)}) + "\n")
+
         try:
             prepare(args.module, drivers=bool(args.stock_module) and not args.host)
             for name in args.scenario.split(","):
@@ -344,18 +348,16 @@ def main() -> int:
                 for record in scenario(name, args):
                     output.write(json.dumps({"scenario": name, **record}) + "\n")
         except (OSError, RuntimeError) as error:
-            errors.append(error)
+            fail(name, error)
         finally:
             try:
                 if args.host:
                     unload(Modes(args.stock_module))
             except (OSError, RuntimeError) as error:
-                errors.append(error)
-        for one in errors:
-            output.write(json.dumps({"scenario": name, "error": str(one)}) + "\n")
-        if not errors:
+                fail("unload", error)
+        if not failed:
             output.write(json.dumps({"done": True}) + "\n")
-    return 1 if errors else 0
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from checks import check, expect
-from devices import PROBE, Device, Namespace, PrivateMemory, run
+from devices import LARGE_ALIGN, PROBE, Device, Namespace, PrivateMemory, run
 from modes import Modes, counted, counts
 
 MODULE = Path("/sys/module/pagemint")
@@ -30,13 +30,14 @@ REFUSALS = {
 Record = dict[str, Any]
 
 
-def verified(modes: Modes, count: int, size: int) -> Iterator[Record]:
+def verified(modes: Modes, count: int, size: int, *, large: bool) -> Iterator[Record]:
     """Bind devices of each kind `count` times, and have the module verify what it fills.
 
     Args:
         modes: knows the module.
         count: number of binds.
         size: bytes of device-private memory.
+        large: whether to bind a device of compounds of 1 GiB instead.
     """
     kinds: dict[str, Callable[[], Device]] = {
         "fsdax": lambda: Namespace("pfn", "pmem"),
@@ -45,6 +46,8 @@ def verified(modes: Modes, count: int, size: int) -> Iterator[Record]:
         "devdax-mem": lambda: Namespace("dax", "ram"),
         "private": lambda: PrivateMemory(size),
     }
+    if large:
+        kinds = {"devdax-1g": lambda: Namespace("dax", "pmem", LARGE_ALIGN)}
     modes.choose("base")
     run("insmod", modes.filler, "verify=1")
     for name, make in kinds.items():

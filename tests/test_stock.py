@@ -227,6 +227,14 @@ def test_a_hundred_binds_have_no_difference(line: str) -> None:
 @LONG
 @LINES
 @pytest.mark.usefixtures("in_user_cache")
+def test_a_hundred_binds_of_1_gib_have_no_difference(line: str) -> None:
+    (found,) = from_stock_kernel(line, ["stock-verify-1g"], 100, device=5 << 30)
+    assert (found["check"], found["outcome"]) == ("devdax-1g", "pass"), found
+
+
+@LONG
+@LINES
+@pytest.mark.usefixtures("in_user_cache")
 def test_the_module_fails_as_it_should(line: str) -> None:
     found = from_stock_kernel(line, ["stock-faults"], 200, fault=True)
     assert [one["check"] for one in found] == [

@@ -38,13 +38,14 @@ class Guest:
         limit: seconds that a guest may take.
         selftests: the directory with the programs of the kernel's own tests, if any are run.
         cpus: number of CPUs. The first is on the node below the device, the others are on the
-            node behind it.
+            last node.
         options: further options of QEMU.
         append: further words of the kernel's command line.
         packages: the directory with the packages that are installed in the guest, if any are.
-        inset: bytes of the pmem at either end that are ordinary memory instead, so that it begins
+        inset: bytes of the pmem at each end that are ordinary memory instead, so that it begins
             and ends within a section; x86 only.
-        behind: nodes behind the device, which share the memory there; x86 only.
+        behind: number of nodes behind the device, which have equal parts of the memory there; x86
+            only.
         provoked: a pattern of the complaint of the kernel that the scenarios provoke, if any.
     """
 

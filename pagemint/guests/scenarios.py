@@ -65,7 +65,7 @@ def run_here(argv: list[str | Path], what: str, records: Path) -> list[Record]:
     said = read(records)
     errors = [record["error"] for record in said if "error" in record]
     if errors:
-        raise Failure(f"{what} failed: {errors[0]}", "see dmesg for the kernel's messages")
+        raise Failure(f"{what} failed: {'; '.join(errors)}", "see dmesg for the kernel's messages")
     if ended:
         raise ended
     return said

@@ -40,8 +40,8 @@ def argv(
         options: further options of QEMU.
         append: further words of the kernel's command line.
         accel: kvm or tcg.
-        inset: bytes of `device` at either end that are ordinary memory.
-        behind: nodes behind the device.
+        inset: bytes of `device` at each end that are ordinary memory.
+        behind: number of nodes behind the device.
         stock: whether it is a stock kernel, which warns if one package has CPUs on two nodes.
     """
     # The device is a node of its own: kmem and migrate ask for memory by the node.

@@ -115,10 +115,12 @@ def download_closure(
 ) -> None:
     """Fetch packages of an architecture, with all their dependencies, into `directory`.
 
-    apt chooses them from a suite of the mirror, or from the machine's own ones, and checks them.
+    apt chooses them from `suite` on the machine's mirror, or without `suite` from the suites that
+    the machine uses, and checks them.
 
     Raises:
-        Failure: the mirror does not have them, or the download fails.
+        Failure: apt knows no mirror of the main archive, the mirror does not have them, or the
+            download fails.
     """
     with cache.locked(_state(), "the package lists"):
         repositories = _machine_repositories()
