@@ -4,7 +4,7 @@
 from collections.abc import Sequence
 
 import pytest
-from guest_records import LONG, check_memmaps
+from guest_records import LONG, NEAREST, check_memmaps
 
 from pagemint.base.memmap import MODES, PAGE, SHARED
 from pagemint.guests import boots, checks
@@ -60,10 +60,8 @@ def test_memory_may_be_short(kernels: Kernels) -> None:
 
 @BOTH
 def test_cpus_may_go_and_come_back(variant: str, kernels: Kernels) -> None:
-    # The device's node has no CPU, and the nearest node has those that go.
-    nearest = "-numa dist,src=0,dst=1,val=30 -numa dist,src=1,dst=2,val=15"
-    options = f"{nearest} -numa dist,src=0,dst=2,val=30"
-    guest = Guest("tcg", LARGE, 3600, None, cpus=3, options=options)
+    # The CPUs that go are those nearest to the device.
+    guest = Guest("tcg", LARGE, 3600, None, cpus=3, options=NEAREST)
     found = passed(guest.run(kernels[variant], "edges-cpus", 5, DEVICE)[0])
     assert len(found) == 2
     assert all("2 CPUs were away" in said for said in found.values())
