@@ -36,6 +36,12 @@ def memmap_bytes() -> int:
     return int(found[1]) * mmap.PAGESIZE if found else 0
 
 
+def meminfo() -> dict[str, int]:
+    """Return the sizes in /proc/meminfo, in bytes."""
+    found = re.findall(r"^(\S+): +(\d+) kB$", Path("/proc/meminfo").read_text(), re.MULTILINE)
+    return {name: int(kib) << 10 for name, kib in found}
+
+
 def put(path: Path, text: str) -> None:
     """Write to a file of the kernel, once.
 

@@ -4,7 +4,6 @@
 import errno
 import mmap
 import os
-import re
 import signal
 import threading
 import time
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from checks import PAGE, check, child, expect, status_of
-from devices import ALIGN, PROBE, Device, Namespace, PrivateMemory, memmap_bytes, put
+from devices import ALIGN, PROBE, Device, Namespace, PrivateMemory, meminfo, memmap_bytes, put
 from modes import Modes
 
 CPUS = Path("/sys/devices/system/cpu")
@@ -115,7 +114,7 @@ def _short_of_memory(free: int) -> Iterator[Callable[[], None]]:
     def wait() -> None:
         nonlocal hog
         until = time.monotonic() + SETTLE
-        while _available() > free + ALIGN:
+        while meminfo()["MemAvailable"] > free + ALIGN:
             # The kernel may have killed it.
             if hog and os.waitpid(hog, os.WNOHANG)[0]:
                 hog = 0
@@ -137,7 +136,7 @@ def _take(free: int) -> None:
     OOM_SCORE.write_text("1000")
     held: list[mmap.mmap] = []
     while True:
-        excess = _available() - free
+        excess = meminfo()["MemAvailable"] - free
         if excess < ALIGN:
             time.sleep(0.01)
             continue
@@ -147,14 +146,6 @@ def _take(free: int) -> None:
         memory.madvise(mmap.MADV_HUGEPAGE)
         memory.write(bytes(size))
         held.append(memory)
-
-
-def _available() -> int:
-    text = Path("/proc/meminfo").read_text()
-    found = re.search(r"^MemAvailable: +(\d+) kB$", text, re.MULTILINE)
-    expect(found is not None, "the kernel does not say how much memory is available")
-    assert found
-    return int(found[1]) << 10
 
 
 def _unplugged(modes: Modes, count: int, device: Device) -> str:

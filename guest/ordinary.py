@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from checks import ANONYMOUS, address_of, bind_memory, check, expect, pattern
-from devices import run, the_one
+from devices import meminfo, run, the_one
 from modes import Modes
 
 # Takes memory, writes to all of it and gives it back, until it is ended.
@@ -65,10 +65,9 @@ def _use(node: int, seed: int) -> None:
 
 def boot() -> Iterator[Record]:
     """Return the sizes of the memory after boot, as far as no later allocation changes them."""
-    found = re.search(r"^MemTotal: +(\d+) kB$", Path("/proc/meminfo").read_text(), re.MULTILINE)
     said = re.findall(r"node \d+ deferred pages initialised", run("dmesg"))
     yield {
-        "mem_total_kib": int(found[1]) if found else 0,
+        "mem_total_kib": meminfo()["MemTotal"] >> 10,
         "zones": sizes(),
         "deferred_nodes": len(said),
     }

@@ -3,7 +3,6 @@
 
 import errno
 import mmap
-import re
 import signal
 import socket
 from collections.abc import Callable, Iterator
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from checks import LIBC, address_of, check, child, expect, frames_of, status_of
-from devices import ALIGN, PROBE, Device, put, the_one
+from devices import ALIGN, PROBE, Device, meminfo, put, the_one
 from filesystems import SMALL, make, mounted
 
 INJECT = Path("/sys/kernel/debug/hwpoison/corrupt-pfn")
@@ -113,9 +112,8 @@ def _name(error: OSError) -> str:
 
 
 def _counters() -> dict[str, int]:
-    """Return the kernel's counts of memory failures, by name."""
-    found = re.search(r"^HardwareCorrupted: +(\d+) kB$", Path("/proc/meminfo").read_text(), re.M)
-    counts = {"HardwareCorrupted": int(found[1]) if found else 0}
+    """Return the kernel's counts of memory failures and the kB that they took, by name."""
+    counts = {"HardwareCorrupted": meminfo()["HardwareCorrupted"] >> 10}
     for file in sorted(NODES.glob("node*/memory_failure/*")):
         counts[f"{file.parts[-3]} {file.name}"] = int(file.read_text())
     return counts

@@ -37,6 +37,7 @@ from devices import (
     Device,
     Namespace,
     PrivateMemory,
+    meminfo,
     memmap_bytes,
     run,
     the_one,
@@ -236,9 +237,8 @@ def leaks(modes: Modes, count: int, device: Device, mode: str) -> Iterator[Recor
     for number in range(count + 20):
         if number in (20, count + 19):
             Path("/proc/sys/vm/drop_caches").write_text("3")
-            fields = (line.split() for line in Path("/proc/meminfo").read_text().splitlines())
-            kib = {name.rstrip(":"): int(value) for name, value, *_ in fields}
-            used = {name: kib[name] << 10 for name in ("MemAvailable", "Slab", "PageTables")}
+            sizes = meminfo()
+            used = {name: sizes[name] for name in ("MemAvailable", "Slab", "PageTables")}
             yield {"mode": mode, "cycle": number, "memmap_bytes": memmap_bytes() - memory, **used}
         device.unbind()
         device.bind()
