@@ -37,7 +37,7 @@ def from_stock_kernel(
 ) -> list[Record]:
     """Boot a stock kernel in an emulated guest, and return its records."""
     # Debian's kernels zero what they allocate. That would hide bytes that the module leaves out.
-    guest = Guest("tcg", device, 3600, None, append="init_on_alloc=0")
+    guest = Guest("tcg", device, 3600, append="init_on_alloc=0")
     kernel = stock.kernel(line, fault=fault)
     return guest.run(kernel, ",".join(scenarios), rebinds, DEVICE)[0]
 

@@ -67,7 +67,7 @@ def test_the_package_has_what_the_module_is_built_from(packages: Path) -> None:
 @pytest.mark.parametrize("line", ["6.1", "6.12"], ids=lambda line: f"linux-{line}")
 @pytest.mark.usefixtures("in_user_cache")
 def test_the_package_lives_and_goes(line: str, packages: Path) -> None:
-    guest = Guest("tcg", DEVICE, 3600, None, packages=packages)
+    guest = Guest("tcg", DEVICE, 3600, directories={"packages": packages})
     found, _ = guest.run(stock.kernel(line), "stock-package", 2, DEVICE)
     assert [one["check"] for one in found] == [
         "install",

@@ -43,7 +43,7 @@ def guest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Guest:
     monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
-    return Guest("tcg", 1 << 30, 5, Path("selftests"))
+    return Guest("tcg", 1 << 30, 5)
 
 
 KERNEL = Kernel("base", Path("built"), Path("pagemint_guest.ko"), None)
@@ -312,7 +312,7 @@ def guests(line: str) -> dict[str, tuple[list[Record], str]]:
     base, patched = trees.pair(steps.source_for(line, None))
     kernels = image.kernel(base, ("vm",)), image.kernel(patched, ("vm", "kunit", "shared"))
     # With three CPUs a node has two, and a suite has threads.
-    guest = Guest("tcg", DEVICE, 600, Path(), cpus=3)
+    guest = Guest("tcg", DEVICE, 600, cpus=3)
     names = ",".join((*SCENARIOS, "folio"))
     return {kernel.variant: guest.run(kernel, names, 2, DEVICE) for kernel in kernels}
 
@@ -443,7 +443,7 @@ def test_the_devices_work_as_memory(written: dict[str, Any]) -> None:
 @LONG
 @pytest.mark.usefixtures("in_user_cache")
 def test_fio_finds_what_it_wrote(line: str) -> None:
-    guest = Guest("tcg", 1 << 30, 3600, None)
+    guest = Guest("tcg", 1 << 30, 3600)
     names = [name for name in lab.FOREIGN["foreign"] if name.startswith("fio-")]
     for tree in trees.pair(steps.source_for(line, None)):
         records, _ = guest.run(image.kernel(tree, lab.FRAGMENTS), ",".join(names), 2, DEVICE)

@@ -34,7 +34,7 @@ def guests(line: str) -> dict[str, tuple[list[Record], str]]:
         image.kernel(base, lab.fragments),
         image.kernel(patched, (*lab.fragments, "kunit")),
     )
-    guest = Guest("tcg", DEVICE, 900, None)
+    guest = Guest("tcg", DEVICE, 900)
     return {kernel.variant: guest.run(kernel, ",".join(SCENARIOS), 2, DEVICE) for kernel in kernels}
 
 

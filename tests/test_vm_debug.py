@@ -54,7 +54,7 @@ def kasan() -> Kernel:
 def run() -> Runner:
     """Return a function that runs scenarios in an emulated guest."""
     base, _ = trees.pair(steps.source_for("7.3", None))
-    guest = Guest("tcg", DEVICE, 3600, image.selftests(base))
+    guest = Guest("tcg", DEVICE, 3600, directories={"selftests": image.selftests(base)})
 
     def start(kernel: Kernel, scenarios: str, rebinds: int = 2) -> Records:
         return guest.run(kernel, scenarios, rebinds, DEVICE)[0]
@@ -94,7 +94,7 @@ def test_an_active_tracepoint_takes_the_slow_path(run: Runner, debug: dict[str, 
 
 def test_threads_share_the_memory_maps_of_binds(debug: dict[str, Kernel]) -> None:
     # The nearest node to the device has two CPUs, one of which binds.
-    guest = Guest("tcg", SHARED, 3600, None, cpus=3, options=NEAREST)
+    guest = Guest("tcg", SHARED, 3600, cpus=3, options=NEAREST)
     records, _ = guest.run(debug["patched"], "threads", SHARED_BINDS, SHARED)
     for kind in ("pfn", "dax"):
         mine = [record for record in records if record["kind"] == kind]

@@ -50,7 +50,7 @@ def passed(records: list[Record]) -> dict[str, str]:
 def test_memory_may_be_short(kernels: Kernels) -> None:
     # Mainline warns if memory cannot be added for want of memory.
     provoked = r"WARNING: \S+ at add_pages\+"
-    guest = Guest("tcg", DEVICE, 3600, None, append="mem=5G", provoked=provoked)
+    guest = Guest("tcg", DEVICE, 3600, append="mem=5G", provoked=provoked)
     found = passed(guest.run(kernels["patched"], "edges-pressure", 3, PRIVATE)[0])
     assert len(found) == 3
     refused = {name: int(said.split()[2]) for name, said in found.items()}
@@ -61,14 +61,14 @@ def test_memory_may_be_short(kernels: Kernels) -> None:
 @BOTH
 def test_cpus_may_go_and_come_back(variant: str, kernels: Kernels) -> None:
     # The CPUs that go are those nearest to the device.
-    guest = Guest("tcg", LARGE, 3600, None, cpus=3, options=NEAREST)
+    guest = Guest("tcg", LARGE, 3600, cpus=3, options=NEAREST)
     found = passed(guest.run(kernels[variant], "edges-cpus", 5, DEVICE)[0])
     assert len(found) == 2
     assert all("2 CPUs were away" in said for said in found.values())
 
 
 def test_a_device_may_begin_and_end_within_a_section(kernels: Kernels) -> None:
-    guest = Guest("tcg", DEVICE, 3600, None, inset=INSET)
+    guest = Guest("tcg", DEVICE, 3600, inset=INSET)
     said = {
         name: guest.run(one, ",".join(BINDS + USES), 2, DEVICE) for name, one in kernels.items()
     }
@@ -81,7 +81,7 @@ def test_a_device_may_begin_and_end_within_a_section(kernels: Kernels) -> None:
 
 
 def test_there_may_be_four_nodes(kernels: Kernels) -> None:
-    guest = Guest("tcg", DEVICE, 3600, None, behind=2, cpus=3)
+    guest = Guest("tcg", DEVICE, 3600, behind=2, cpus=3)
     names = ",".join((*BINDS, "private", "migrate"))
     said = {name: guest.run(one, names, 2, DEVICE) for name, one in kernels.items()}
     same_memmaps((*BINDS, "private"), said)
@@ -91,7 +91,7 @@ def test_there_may_be_four_nodes(kernels: Kernels) -> None:
 
 
 def test_poison_has_the_effects_of_base(kernels: Kernels) -> None:
-    guest = Guest("tcg", DEVICE, 3600, None)
+    guest = Guest("tcg", DEVICE, 3600)
     names = "poison-fsdax,poison-devdax"
     base, patched = (passed(guest.run(one, names, 1, DEVICE)[0]) for one in kernels.values())
     assert len(base) == 3

@@ -24,7 +24,7 @@ def kernel() -> Kernel:
 @pytest.mark.parametrize(("size", "binds"), [(TIB, 100), (16 * TIB, 2)])
 def test_a_bind_takes_one_block_and_leaks_nothing(kernel: Kernel, size: int, binds: int) -> None:
     # The guest has 6 GB. The memmap of 1 TiB would take 16.
-    guest = Guest("tcg", 1 << 28, 3600, None, options="-cpu qemu64,phys-bits=46")
+    guest = Guest("tcg", 1 << 28, 3600, options="-cpu qemu64,phys-bits=46")
     before, after = guest.run(kernel, "shared-leaks", binds, size)[0]
     assert before["memmap_bytes"] == after["memmap_bytes"] == BLOCK
     check_leaks(before, after)

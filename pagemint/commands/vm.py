@@ -93,7 +93,7 @@ def main(args: argparse.Namespace) -> int:
         return counting.run(args, built.kernels, built.about)
     accel = x86.choose_accel(args.accel, built.kernels[0].image) if lab.native else "tcg"
     device, private = room.whole_sections(size or room.default(accel))
-    guest = Guest(accel, device, args.limit, built.selftests)
+    guest = Guest(accel, device, args.limit, directories=built.directories)
     outcome = runs.run(guest, built.kernels, scenarios, rebinds, turns, private)
 
     host = {**machine.about(), "accel": accel, "times_comparable": accel == "kvm"}
@@ -114,12 +114,13 @@ class _Built:
     Attributes:
         kernels: base and patched, or a stock kernel alone.
         about: their description in the result.
-        selftests: the directory with the programs of the kernel's own tests, if there are any.
+        directories: the directory with the programs of the kernel's own tests, if there are any,
+            as Guest has it.
     """
 
     kernels: list[Kernel]
     about: rows.Kernel
-    selftests: Path | None
+    directories: dict[str, Path]
 
 
 def _chosen(
@@ -151,7 +152,7 @@ def _check_accel(args: argparse.Namespace, lab: Lab) -> None:
 
 def _build_stock(line: str) -> _Built:
     kernel = stock.kernel(line)
-    return _Built([kernel], rows.Kernel(kernel.release, kernel.built.name, "debian"), None)
+    return _Built([kernel], rows.Kernel(kernel.release, kernel.built.name, "debian"), {})
 
 
 def _build_pair(line: str, ksrc: Path | None, lab: Lab, *, tests: bool, foreign: bool) -> _Built:
@@ -165,5 +166,5 @@ def _build_pair(line: str, ksrc: Path | None, lab: Lab, *, tests: bool, foreign:
             "+".join(lab.fragments),
             series=steps.digest(found.line, code=True),
         ),
-        image.selftests(base, others=foreign) if tests else None,
+        {"selftests": image.selftests(base, others=foreign)} if tests else {},
     )

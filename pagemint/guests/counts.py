@@ -65,7 +65,6 @@ def count(kernel: Kernel, limit: float) -> list[Operation]:
             "tcg",
             DEVICE,
             limit,
-            None,
             cpus=1,
             options=" ".join((_OPTIONS, *options)),
             append="init_on_alloc=1",
@@ -92,7 +91,7 @@ def _symbols(kernel: Kernel, limit: float) -> str:
     # Debian's System.map is empty, but kallsyms is not, and without KASLR no boot differs.
     def ask(work: Path) -> None:
         with step(f"asking {kernel.release} for its functions"):
-            records, _ = Guest("tcg", DEVICE, limit, None).run(kernel, "symbols", 1, DEVICE)
+            records, _ = Guest("tcg", DEVICE, limit).run(kernel, "symbols", 1, DEVICE)
         (work / "symbols").write_text(records[0]["symbols"])
 
     return (cache.entry("stock-symbols", kernel.built.name, ask) / "symbols").read_text()

@@ -6,7 +6,8 @@ import shlex
 import shutil
 import sys
 import tempfile
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pagemint.base.errors import Failure
@@ -36,12 +37,12 @@ class Guest:
         accel: kvm or tcg.
         device: bytes of the emulated pmem.
         limit: seconds that a guest may take.
-        selftests: the directory with the programs of the kernel's own tests, if any are run.
         cpus: number of CPUs. The first is on the node below the device, the others are on the
             last node.
         options: further options of QEMU.
         append: further words of the kernel's command line.
-        packages: the directory with the packages that are installed in the guest, if any are.
+        directories: further directories for the scenarios, by the names of the options of
+            guest/scenarios.py that take them.
         inset: bytes of the pmem at each end that are ordinary memory instead, so that it begins
             and ends within a section; x86 only.
         behind: number of nodes behind the device, which have equal parts of the memory there; x86
@@ -52,11 +53,10 @@ class Guest:
     accel: str
     device: int
     limit: float
-    selftests: Path | None
     cpus: int = 2
     options: str = ""
     append: str = ""
-    packages: Path | None = None
+    directories: Mapping[str, Path] = field(default_factory=dict)
     inset: int = 0
     behind: int = 1
     provoked: str | None = None
@@ -81,8 +81,8 @@ class Guest:
         records, console = shared / "records", shared / "console"
         python, host = _INSIDE[kernel.arch]
         command = scenarios.command(kernel, names, rebinds, private, records, python, host)
-        command += ["--selftests", self.selftests or "none"]
-        command += ["--packages", self.packages or "none"]
+        for option, directory in self.directories.items():
+            command += [f"--{option}", directory]
         # The script's words have paths of any length, and a kernel's command line has its limit.
         (shared / "command").write_text(f"{shlex.join(map(str, command))}\n")
         what = f"the guest with the {kernel.variant} kernel"
