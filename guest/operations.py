@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from checks import LIBC, PAGE, SLACK, address_of, expect
+from checks import PAGE, SLACK, address_of, expect
 from devices import (
     ALIGN,
     MAPPED,
@@ -30,6 +30,7 @@ from devices import (
     the_one,
 )
 from filesystems import ALIGNED, make, mounted
+from marks import Marks
 from modes import Modes, counted, counts, permit_sharing
 
 DAX = Path("/sys/bus/dax")
@@ -46,26 +47,18 @@ TO_DEVICE, TO_SYSTEM = 2, 3  # commands of test_hmm
 Record = dict[str, Any]
 
 
-class Marks:
-    """Marks the beginning and the end of operations for the QEMU plugin."""
-
-    def __init__(self) -> None:
-        self._made = 0
+class Operations(Marks):
+    """Marks the beginning and the end of operations."""
 
     def around(self, name: str, size: int, work: Callable[[], object]) -> Record:
         """Return the record of an operation on `size` bytes, with the number of its window."""
         # Later work of the kernel, such as freeing memory after a grace period, must not count.
         time.sleep(SETTLE)
-        self._mark()
+        self.mark()
         work()
-        record = {"operation": name, "window": self._made, "bytes": size}
-        self._mark()
+        record = {"operation": name, "window": self.window, "bytes": size}
+        self.mark()
         return record
-
-    def _mark(self) -> None:
-        # This only reads the personality. Nothing else in a guest calls personality(2).
-        LIBC.personality(0xFFFFFFFF)
-        self._made += 1
 
 
 def everything(hmm_module: str) -> Iterator[Record]:
@@ -123,20 +116,20 @@ def _namespace(driver: str, where: str) -> tuple[Device, int]:
     return Namespace(driver, where), int(NAMESPACE_SIZE.read_text())
 
 
-def _quiet() -> Marks:
+def _quiet() -> Operations:
     """Keep the kernel from other work at times of its own."""
     # The console prints at any time, and slowly; errors and warnings are enough.
     Path("/proc/sys/kernel/printk").write_text("5")
     # khugepaged copies memory at any time; only memory that asks for it needs huge pages here.
     Path("/sys/kernel/mm/transparent_hugepage/enabled").write_text("madvise")
-    return Marks()
+    return Operations()
 
 
 def _binds(
-    marks: Marks,
+    marks: Operations,
     name: str,
     device: Device,
-    use: Callable[[Marks, str], Iterator[Record]] | None,
+    use: Callable[[Operations, str], Iterator[Record]] | None,
 ) -> Iterator[Record]:
     """Bind a device, use it, unbind it, and bind it again."""
     yield {"running": name}
@@ -148,14 +141,14 @@ def _binds(
     yield marks.around(f"rebind {name}", size, device.bind)
 
 
-def _private(marks: Marks) -> Iterator[Record]:
+def _private(marks: Operations) -> Iterator[Record]:
     for name, shared in (("device-private", False), ("device-private, shared memmap", True)):
         permit_sharing(shared)
         yield from _private_as(marks, name)
     permit_sharing(False)
 
 
-def _private_as(marks: Marks, name: str) -> Iterator[Record]:
+def _private_as(marks: Operations, name: str) -> Iterator[Record]:
     yield {"running": name}
     memory = PrivateMemory(PRIVATE)
     yield marks.around(f"bind {name}", PRIVATE, memory.bind)
@@ -169,7 +162,7 @@ def _private_as(marks: Marks, name: str) -> Iterator[Record]:
     memory.unbind()
 
 
-def _files(marks: Marks, name: str) -> Iterator[Record]:
+def _files(marks: Operations, name: str) -> Iterator[Record]:
     block = the_one("pmem*", "/dev")
     for kind, command in ALIGNED.items():
         yield {"running": f"files on {kind}, {name}"}
@@ -177,7 +170,7 @@ def _files(marks: Marks, name: str) -> Iterator[Record]:
         yield from _faults(marks, kind, block)
 
 
-def _faults(marks: Marks, kind: str, block: Path) -> Iterator[Record]:
+def _faults(marks: Operations, kind: str, block: Path) -> Iterator[Record]:
     with mounted(kind, block) as directory, (directory / "data").open("wb+") as file:
         os.posix_fallocate(file.fileno(), 0, MAPPED)
         with mmap.mmap(file.fileno(), MAPPED) as memory:
@@ -192,7 +185,7 @@ def _faults(marks: Marks, kind: str, block: Path) -> Iterator[Record]:
         yield marks.around(f"truncate {kind} file", MAPPED, cut)
 
 
-def _mappings(marks: Marks, name: str) -> Iterator[Record]:
+def _mappings(marks: Operations, name: str) -> Iterator[Record]:
     with the_one("dax*.*", "/dev").open("rb+", buffering=0) as file:
         for which in ("first", "second"):
             with mmap.mmap(file.fileno(), MAPPED) as memory:
@@ -201,7 +194,7 @@ def _mappings(marks: Marks, name: str) -> Iterator[Record]:
                     yield marks.around(f"unmap {name}", MAPPED, memory.close)
 
 
-def _touch(marks: Marks, name: str, memory: mmap.mmap) -> Record:
+def _touch(marks: Operations, name: str, memory: mmap.mmap) -> Record:
     """Write to each 2 MiB of mapped memory, which faults once for each."""
 
     def touch() -> None:
@@ -224,7 +217,7 @@ def _unbound() -> tuple[str, int]:
     return name, int((DAX / "devices" / name / "size").read_text())
 
 
-def _fsdev(marks: Marks) -> Iterator[Record]:
+def _fsdev(marks: Operations) -> Iterator[Record]:
     yield {"running": "fsdev"}
     driver = DAX / "drivers/fsdev_dax"
     if not driver.exists():
@@ -236,7 +229,7 @@ def _fsdev(marks: Marks) -> Iterator[Record]:
     (driver / "unbind").write_text(name)
 
 
-def _kmem(marks: Marks) -> Iterator[Record]:
+def _kmem(marks: Operations) -> Iterator[Record]:
     yield {"running": "kmem"}
     driver = DAX / "drivers/kmem"
     name, size = _unbound()
@@ -263,7 +256,7 @@ def _change(blocks: list[Path], state: str) -> None:
         (block / "state").write_text(state)
 
 
-def _migration(marks: Marks, hmm_module: str) -> Iterator[Record]:
+def _migration(marks: Operations, hmm_module: str) -> Iterator[Record]:
     """Move folios to the device-private memory of test_hmm, and back."""
     yield {"running": "migration"}
     run("insmod", hmm_module)

@@ -45,8 +45,8 @@ from devices import (
 from first_use import Use
 from inventory import Existing
 from modes import Modes, counted, counts
+from tracing import TRACE, calls
 
-TRACE = Path("/sys/kernel/tracing")
 SOILED = 32 * ALIGN  # bytes
 DRIVERS = ("nd_e820", "nd_pmem", "dax_pmem", "device_dax")
 
@@ -203,24 +203,13 @@ def trace_gate(modes: Modes) -> Iterator[Record]:
         yield {"mode": mode, "events": seen, "pages": last_init()[1]}
 
 
-def helpers_of(device: Device) -> int:
-    """Bind a device; return how many threads of padata worked on its memmap."""
-    (TRACE / "set_ftrace_filter").write_text("padata_mt_helper")
-    (TRACE / "trace").write_text("")
-    (TRACE / "current_tracer").write_text("function")
-    device.bind()
-    lines = (TRACE / "trace").read_text().splitlines()
-    (TRACE / "current_tracer").write_text("nop")
-    return sum("padata_mt_helper" in line for line in lines if not line.startswith("#"))
-
-
 def threads(modes: Modes, count: int) -> Iterator[Record]:
     """Bind once with mainline's loop, then `count` times with the memmap shared among threads."""
     for kind, where in (("pfn", "ram"), ("dax", "pmem")):
         device = Namespace(kind, where)
         for number in range(count + 1):
             modes.choose("streaming" if number else "slow")
-            helpers = helpers_of(device)
+            helpers = calls("padata_mt_helper", device.bind)
             digest = (PROBE / "hash").read_text().strip()
             yield {"kind": kind, "number": number, "helpers": helpers, "hash": digest}
             device.unbind()
@@ -288,6 +277,8 @@ def scenario(name: str, args: argparse.Namespace) -> Iterator[Record]:
         "shared-fsdax-dev": lambda: shared.fsdax(modes, "pmem"),
         "shared-fails-mem": lambda: shared.failing(modes, "ram"),
         "shared-fails-dev": lambda: shared.failing(modes, "pmem"),
+        "shared-census": lambda: shared.census(modes),
+        "shared-flushes": lambda: shared.flushes(modes),
         "shared-leaks": lambda: leaks(
             modes.with_shared(), count, PrivateMemory(args.private_size), "shared"
         ),

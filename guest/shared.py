@@ -12,7 +12,9 @@ from pathlib import Path
 from checks import PAGE, Record, address_of, check, expect, files, frames_of, pattern
 from devices import ALIGN, PROBE, Namespace, memmap_bytes, put, the_one
 from filesystems import SMALL, make, mounted
+from marks import Marks
 from modes import SHARED, Modes
+from tracing import calls
 
 BLOCK = ALIGN  # bytes of the memmap of a section
 FILE = 8 << 20  # bytes
@@ -21,14 +23,20 @@ TASKS = 4  # processes that use the same section first
 OFFLINE = Path("/sys/devices/system/memory/hard_offline_page")
 FAIL = Path("/sys/kernel/debug/fail_page_alloc")
 ORDER = 9  # of the block that a section gets
+FLUSH = "do_flush_tlb_all"  # each CPU calls it
 SYNC = 0x03 | 0x80000  # MAP_SHARED_VALIDATE and MAP_SYNC
 
 
 class _Device:
-    """A bound fsdax device, with its memmap in ordinary memory or on the device (`reserved`)."""
+    """A bound fsdax device, with its memmap in ordinary memory or on the device (`reserved`).
 
-    def __init__(self, where: str) -> None:
+    There is a mark behind each bind and before each unbind.
+    """
+
+    def __init__(self, where: str, marks: Marks, *, shares: bool) -> None:
         self.reserved = where == "pmem"
+        self.marks = marks
+        self._shares = shares
         self._namespace = Namespace("pfn", where)
         self.bind()
 
@@ -36,27 +44,54 @@ class _Device:
         self._before = memmap_bytes()
         self._namespace.bind()
         self.unused = self.own()
+        self.marks.mark()
 
     def unbind(self) -> None:
+        self.marks.mark()
         self._namespace.unbind()
         expect(memmap_bytes() == self._before, "some of the memmap was not freed")
 
     def own(self) -> int:
         """Count the sections with a memmap of their own."""
-        return (memmap_bytes() - self._before) // BLOCK - SHARED.exists()
+        return (memmap_bytes() - self._before) // BLOCK - self._shares
 
     def expect_populated(self, low: int, high: int) -> str:
-        """Check how many sections were populated since the bind, if the kernel shares."""
+        """Check how many sections were populated since the bind, if sections share."""
         now = self.own() - self.unused
-        if SHARED.exists():
+        if self._shares:
             expect(low <= now <= high, f"{now} sections were populated, not {low} to {high}")
         return f"{low} to {high} sections populated"
 
 
 def fsdax(modes: Modes, where: str) -> Iterator[Record]:
     """Use files on a device; only page faults give its sections a memmap of their own."""
-    modes.choose("shared" if SHARED.exists() else modes.names[-1])
-    device = _Device(where)
+    shares = SHARED.exists()
+    modes.choose("shared" if shares else modes.names[-1])
+    device = _Device(where, Marks(), shares=shares)
+    yield from _uses(device)
+    yield {"running": "files"}
+    yield from files(device)
+    device.unbind()
+
+
+def census(modes: Modes) -> Iterator[Record]:
+    """Use files in the same ways on devices that share nothing.
+
+    The QEMU plugin sees which function of the kernel stores first to the struct pages of each
+    section. A kernel that shares must populate the section before. Each record names the window of
+    the use, and the device's pages.
+    """
+    modes.choose(modes.names[-1])
+    marks = Marks()
+    for where in ("ram", "pmem"):
+        device = _Device(where, marks, shares=False)
+        for record in _uses(device):
+            _, start, pages = (int(word) for word in (PROBE / "last").read_text().split())
+            yield {**record, "window": marks.window, "start": start, "pages": pages}
+        device.unbind()
+
+
+def _uses(device: _Device) -> Iterator[Record]:
     works: dict[str, Callable[[_Device, Path], str]] = {
         "read and write": _read_and_write,
         "mapping": _map,
@@ -67,9 +102,6 @@ def fsdax(modes: Modes, where: str) -> Iterator[Record]:
         for name, work in works.items():
             yield {"running": f"{name}, {kind}"}
             yield check(f"{name}, {kind}", lambda k=kind, c=command, w=work: _on(k, c, device, w))
-    yield {"running": "files"}
-    yield from files(device)
-    device.unbind()
 
 
 def _on(kind: str, command: tuple[str, ...], device: _Device, work: Callable[..., str]) -> str:
@@ -162,10 +194,36 @@ def _offline(frame: int) -> int:
     return 0
 
 
+def flushes(modes: Modes) -> Iterator[Record]:
+    """Count the CPUs that flush their TLBs as page faults populate sections."""
+    modes.choose("shared")
+    device = _Device("ram", Marks(), shares=True)
+    yield {"running": "flushes"}
+    yield check("flushes", lambda: _on("ext4", SMALL["ext4"], device, _flushes))
+    device.unbind()
+
+
+def _flushes(device: _Device, path: Path) -> str:
+    with _mapped(path, LARGE) as memory:
+        before = device.own()
+        first = calls(FLUSH, lambda: _touch(memory))
+        populated = device.own() - before
+        again = calls(FLUSH, lambda: _touch(memory))
+    wanted = populated * (os.cpu_count() or 1)
+    expect(populated > 1, f"{populated} sections were populated")
+    expect((first, again) == (wanted, 0), f"{first} flushes, not {wanted}, and {again} afterwards")
+    return f"{populated} sections, {first} flushes"
+
+
+def _touch(memory: mmap.mmap) -> None:
+    for offset in range(0, len(memory), PAGE):
+        memory[offset] = 1
+
+
 def failing(modes: Modes, where: str) -> Iterator[Record]:
     """Let the allocation of blocks fail: a fault ends in SIGBUS, unless blocks are reserved."""
     modes.choose("shared")
-    device = _Device(where)
+    device = _Device(where, Marks(), shares=True)
     work = _no_memory if where == "ram" else _reserved
     for kind, command in SMALL.items():
         yield {"running": f"no memory, {kind}"}
@@ -199,8 +257,7 @@ def _touch_without_blocks(memory: mmap.mmap) -> int:
     if not child:
         Path("/proc/self/make-it-fail").write_text("1")
         signal.alarm(60)  # a fault that is repeated for ever
-        for offset in range(0, len(memory), PAGE):
-            memory[offset] = 1
+        _touch(memory)
         os._exit(0)
     status = os.waitpid(child, 0)[1]
     (FAIL / "probability").write_text("0")

@@ -12,9 +12,9 @@ from typing import Any
 from checks import check, expect
 from devices import LARGE_ALIGN, PROBE, Device, Namespace, PrivateMemory, run
 from modes import Modes, counted, counts
+from tracing import TRACE
 
 MODULE = Path("/sys/module/pagemint")
-TRACE = Path("/sys/kernel/tracing")
 LIVEPATCH = Path("/sys/kernel/livepatch/pagemint_livepatch")
 FUNCTION = "memmap_init_zone_device"
 PATIENCE = 60  # seconds for a livepatch to be on or off

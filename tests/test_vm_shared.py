@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Device-private memory far larger than a guest, with a memmap that its sections share."""
+"""Memmaps that sections share: their size, the flushes, and who writes to them first."""
+
+import re
+from collections import defaultdict
+from pathlib import Path
 
 import pytest
 from guest_records import LONG, check_leaks
 
+from pagemint.guests import checks, count_plugin, counts
 from pagemint.guests.guest import Guest
 from pagemint.guests.lab import FRAGMENTS
 from pagemint.kernels import image, steps, trees
@@ -11,8 +16,14 @@ from pagemint.kernels.image import Kernel
 
 pytestmark = LONG
 
+DEVICE = 1 << 29  # bytes
 TIB = 1 << 40
 BLOCK = 2 << 20  # bytes of the memmap that all sections share
+VMEMMAP = 0xFFFFEA0000000000  # of a kernel with nokaslr and 4-level paging
+WATCHED = 1 << 28  # bytes of it: all of the guest's memmap
+FIRST = {"dax_insert_entry", "prep_compound_page"}
+"""The functions that write first to the struct pages of a section. dax_insert_entry(), which calls
+the other, runs after dax_iomap_direct_access(), which populates the section."""
 
 
 @pytest.fixture(scope="module")
@@ -28,3 +39,32 @@ def test_a_bind_takes_one_block_and_leaks_nothing(kernel: Kernel, size: int, bin
     before, after = guest.run(kernel, "shared-leaks", binds, size)[0]
     assert before["memmap_bytes"] == after["memmap_bytes"] == BLOCK
     check_leaks(before, after)
+
+
+@pytest.mark.parametrize("cpus", [2, 8])
+def test_each_section_costs_one_flush_on_every_cpu(kernel: Kernel, cpus: int) -> None:
+    guest = Guest("tcg", DEVICE, 3600, cpus=cpus)
+    records, _ = guest.run(kernel, "shared-flushes", 2, 1 << 27)
+    (found,) = checks.checks_of("patched", records)
+    assert found.outcome == "pass", found.said
+    sections, flushes = (int(word) for word in found.said.split()[::2])
+    assert flushes == cpus * sections
+
+
+def test_a_section_is_populated_before_the_first_write(kernel: Kernel, tmp_path: Path) -> None:
+    # On this kernel sections share nothing, so a function that writes before the hook is seen.
+    symbols = (kernel.built / "System.map").read_text()
+    options = count_plugin.option(count_plugin.make(), symbols, counts.MARK, tmp_path)
+    firsts = tmp_path / "firsts"
+    options[-1] += f",watch={VMEMMAP:x},until={VMEMMAP + WATCHED:x},firsts={firsts}"
+    guest = Guest("tcg", DEVICE, 3600, cpus=1, options=" ".join((f"-cpu {counts.CPU}", *options)))
+    records, _ = guest.run(kernel, "shared-census", 2, DEVICE)
+    assert [one.outcome for one in checks.checks_of("patched", records)] == ["pass"] * 16
+    writers = defaultdict(set)
+    for window, address, name in re.findall(r"^(\d+) (\w+) (.+)$", firsts.read_text(), re.M):
+        writers[int(window)].add((int(address, 16), name))
+    found = set()
+    for record in records:
+        start, end = (VMEMMAP + (record["start"] + n) * 64 for n in (0, record["pages"]))
+        found |= {name for address, name in writers[record["window"]] if start <= address < end}
+    assert found == FIRST

@@ -24,10 +24,12 @@ CPU = "qemu64,+pdpe1gb,+clflushopt,+clwb"
 DEVICE = 65 << 27
 """Bytes of the device. Its start is not aligned, so 64 whole memory blocks of 128 MiB fit."""
 
+MARK = "__x64_sys_personality"
+"""The function that guest/marks.py has executed as a mark."""
+
 # With -icount the guest's clock follows its instructions, so timer interrupts take the same share
 # of each run.
 _OPTIONS = f"-cpu {CPU} -icount shift=0"
-_MARK = "__x64_sys_personality"  # guest/operations.py calls personality(2) as a mark
 _SHARE = 1000  # a function is kept if it has more than 1/1000 of the instructions or bytes
 
 
@@ -60,7 +62,7 @@ def count(kernel: Kernel, limit: float) -> list[Operation]:
     plugin = count_plugin.make()
     with tempfile.TemporaryDirectory(prefix="pagemint-count-") as name:
         directory = Path(name)
-        options = count_plugin.option(plugin, _symbols(kernel, limit), _MARK, directory)
+        options = count_plugin.option(plugin, _symbols(kernel, limit), MARK, directory)
         guest = Guest(
             "tcg",
             DEVICE,

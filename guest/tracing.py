@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Counts the calls of a function of the kernel."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+TRACE = Path("/sys/kernel/tracing")
+
+
+def calls(function: str, work: Callable[[], object]) -> int:
+    """Do `work`; return how often all CPUs together called `function` meanwhile."""
+    (TRACE / "set_ftrace_filter").write_text(function)
+    (TRACE / "trace").write_text("")
+    (TRACE / "current_tracer").write_text("function")
+    work()
+    lines = (TRACE / "trace").read_text().splitlines()
+    (TRACE / "current_tracer").write_text("nop")
+    return sum(function in line for line in lines if not line.startswith("#"))
