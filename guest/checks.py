@@ -178,15 +178,15 @@ def address_of(memory: mmap.mmap) -> int:
 def bind_memory(address: int, size: int, node: int) -> None:
     """Bind mapped memory to `node`."""
     flags = MPOL_MF_STRICT | MPOL_MF_MOVE
-    _system_call(SYS_MBIND, address, size, MPOL_BIND, _mask(node), NODES, flags)
+    system_call(SYS_MBIND, address, size, MPOL_BIND, _mask(node), NODES, flags)
 
 
 def take_memory_from(node: int | None) -> None:
     """Bind the memory of this process, and of programs that it starts, to a node or to none."""
     if node is None:
-        _system_call(SYS_SET_MEMPOLICY, MPOL_DEFAULT, None, 0)
+        system_call(SYS_SET_MEMPOLICY, MPOL_DEFAULT, None, 0)
     else:
-        _system_call(SYS_SET_MEMPOLICY, MPOL_BIND, _mask(node), NODES)
+        system_call(SYS_SET_MEMPOLICY, MPOL_BIND, _mask(node), NODES)
 
 
 def _mask(node: int) -> object:
@@ -195,7 +195,8 @@ def _mask(node: int) -> object:
     return mask
 
 
-def _system_call(*words: object) -> None:
+def system_call(*words: object) -> None:
+    """Make a system call that returns 0; OSError if it fails."""
     # As they are, integers would be passed with 32 bits.
     if LIBC.syscall(*(ctypes.c_long(one) if isinstance(one, int) else one for one in words)):
         raise OSError(ctypes.get_errno(), f"system call {words[0]} failed")

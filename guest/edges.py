@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Binds devices while memory is short, and while CPUs go and come back."""
+"""Binds devices while memory is short, while CPUs go and come back, and after a kexec."""
 
 import errno
 import mmap
 import os
+import re
 import signal
 import threading
 import time
@@ -12,8 +13,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from checks import PAGE, check, child, expect, status_of
-from devices import ALIGN, PROBE, Device, Namespace, PrivateMemory, meminfo, memmap_bytes, put
+from checks import PAGE, check, child, expect, status_of, system_call
+from devices import (
+    ALIGN,
+    PROBE,
+    Device,
+    Namespace,
+    PrivateMemory,
+    meminfo,
+    memmap_bytes,
+    put,
+    run,
+)
 from modes import Modes
 
 CPUS = Path("/sys/devices/system/cpu")
@@ -21,6 +32,9 @@ OOM_SCORE = Path("/proc/self/oom_score_adj")
 STRUCT_PAGE = 64  # bytes
 LARGEST = 128 << 20  # bytes that the hog takes at a time
 SETTLE = 120  # seconds until memory is short
+SYS_REBOOT, SYS_KEXEC_FILE_LOAD = 169, 320
+KEXEC_FILE_NO_INITRAMFS = 4
+REBOOT_MAGIC1, REBOOT_MAGIC2, REBOOT_KEXEC = 0xFEE1DEAD, 672274793, 0x45584543
 
 Record = dict[str, Any]
 
@@ -65,6 +79,28 @@ def cpus(modes: Modes, count: int) -> Iterator[Record]:
             f"{name}, CPUs go and come back",
             lambda d=driver: _unplugged(modes, count, Namespace(d, "pmem")),
         )
+
+
+def kexec(modes: Modes, image: Path, kept: Path) -> Iterator[Record]:
+    """Bind devices, boot a kernel with kexec, and bind them again.
+
+    Args:
+        modes: the modes of the kernel.
+        image: the image of this kernel, which is booted again.
+        kept: a file for the hashes of the first boot. If it is there, this is the second one.
+    """
+    hashes = []
+    for driver, where in (("pfn", "ram"), ("dax", "pmem")):
+        device = Namespace(driver, where)
+        for mode in modes.names:
+            modes.choose(mode)
+            hashes.append(f"{driver} {mode} {_hash(device)}\n")
+    found = "".join(hashes)
+    if kept.exists():
+        yield check("binds after kexec", lambda: _compared(found, kept.read_text()))
+        return
+    kept.write_text(found)
+    _boot(image)
 
 
 def _hash(device: Device) -> str:
@@ -182,3 +218,20 @@ def _unplugged(modes: Modes, count: int, device: Device) -> str:
             put(file, "1")
     expect(not failed, f"a CPU did not go or come back: {failed}")
     return f"{binds} binds, {len(files)} CPUs were away {cycles} times"
+
+
+def _boot(image: Path) -> None:
+    """Boot a kernel with the command line of this one."""
+    words = Path("/proc/cmdline").read_bytes().strip() + b"\0"
+    with image.open("rb") as file:
+        flags = KEXEC_FILE_NO_INITRAMFS
+        system_call(SYS_KEXEC_FILE_LOAD, file.fileno(), -1, len(words), words, flags)
+    os.sync()
+    system_call(SYS_REBOOT, REBOOT_MAGIC1, REBOOT_MAGIC2, REBOOT_KEXEC, None)
+    raise RuntimeError("kexec did not boot the kernel")
+
+
+def _compared(found: str, before: str) -> str:
+    expect(found == before, f"the hashes differ: {found!r}, not {before!r}")
+    handover = re.findall(r"KHO: .*", run("dmesg"))
+    return f"{len(found.splitlines())} hashes; {'; '.join(handover) or 'no handover'}"

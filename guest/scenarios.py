@@ -287,6 +287,11 @@ def scenario(name: str, args: argparse.Namespace) -> Iterator[Record]:
         "threads": lambda: threads(modes, count),
         "edges-pressure": lambda: edges.pressure(modes, count, args.private_size),
         "edges-cpus": lambda: edges.cpus(modes, count),
+        "edges-kexec": lambda: edges.kexec(
+            modes,
+            Path(args.headers, "arch/x86/boot/bzImage"),
+            args.output.with_name("before-kexec"),
+        ),
         "operations": lambda: operations.everything(args.hmm_module),
         "stock-operations": lambda: operations.stock(modes),
         "stock-package": lambda: package.package(args.packages, args.headers),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Guests at the edges: little memory, CPUs that go, odd devices, more nodes, bad memory."""
+"""Guests at the edges: little memory, CPUs that go, odd devices, more nodes, kexec, bad memory."""
 
 from collections.abc import Sequence
 
@@ -33,6 +33,12 @@ Kernels = dict[str, Kernel]
 def kernels() -> Kernels:
     pair = trees.pair(steps.source_for("7.3", None))
     return {tree.name: image.kernel(tree, FRAGMENTS) for tree in pair}
+
+
+@pytest.fixture(scope="module")
+def kexec_kernel() -> Kernel:
+    _, patched = trees.pair(steps.source_for("7.3", None))
+    return image.kernel(patched, ("vm", "kexec"))
 
 
 def same_memmaps(scenarios: Sequence[str], said: dict[str, tuple[list[Record], str]]) -> None:
@@ -88,6 +94,13 @@ def test_there_may_be_four_nodes(kernels: Kernels) -> None:
     for name, one in kernels.items():
         assert len(passed(said[name][0])) == 2
         assert boots.check(guest, one).outcome == "pass"
+
+
+def test_the_kernel_may_come_from_kexec(kexec_kernel: Kernel) -> None:
+    # The handover reserves memory, whose pageblocks have a migratetype of their own.
+    guest = Guest("tcg", DEVICE, 600, append="kho=on")
+    found = passed(guest.run(kexec_kernel, "edges-kexec", 1, DEVICE)[0])
+    assert "found kexec handover data" in found["binds after kexec"]
 
 
 def test_poison_has_the_effects_of_base(kernels: Kernels) -> None:
