@@ -26,7 +26,7 @@ FOREIGN: dict[str, tuple[str, ...]] = {
 }
 """The same for other people's suites, which take long and run only if they are asked for."""
 
-_FOREIGN_PROGRAMS = {"fio": "fio", "stress-ng": "stress-ng"}
+_FOREIGN_PROGRAMS = {"bc": "bc", "fio": "fio", "stress-ng": "stress-ng"}
 
 BIND_SCENARIOS = {
     "fsdax": ("fsdax", "fsdax-mem"),

@@ -20,6 +20,7 @@ _OTHERS = (
     *("map_fixed_noreplace", "map_populate", "memory-failure", "merge", "mremap_dontunmap"),
     *("mremap_test", "pagemap_ioctl", "rmap", "split_huge_page_test"),
 )
+_SCRIPTS = ("memory-hotplug/mem-on-off-test.sh",)  # the same
 _ROOM = 1_500_000_000  # bytes: a build directory of a whole small kernel
 
 
@@ -139,9 +140,12 @@ def selftests(tree: Tree, *, others: bool = False) -> Path:
                 argv: list[str | Path] = ["make", "-s", "-C", copy / tests / "mm"]
                 argv += [f"OUTPUT={work / out}", *(work / out / name for name in programs)]
                 run(argv, env=objects.environment(), what="making the kernel's own tests")
+        for script in _SCRIPTS if others else ():
+            shutil.copy(tree.path / tests / script, work / "others")
         shutil.rmtree(copy)
 
-    key = cache.digest(tree.key, *(" ".join(one) for one in wanted.values()), machine.compiler())
+    names = (*wanted.values(), _SCRIPTS if others else ())
+    key = cache.digest(tree.key, *(" ".join(one) for one in names), machine.compiler())
     return cache.entry("selftests", key, make)
 
 
