@@ -9,7 +9,8 @@ help:
 	@echo 'make check       lint, type-check and test'
 	@echo 'make check-long  make check with many more random cases, on every kernel line, patch by patch'
 	@echo 'make check-mutants  make faults in the kernel part, and list those that no test sees'
-	@echo 'make check-foreign  run fio, stress-ng and selftests of the kernel in guests, base and patched'
+	@echo 'make check-foreign  run fio, stress-ng and selftests of the kernel in guests, base and patched;'
+	@echo '                 xfstests and the tests of ndctl too, if they were built (XFSTESTS=DIR NDCTL=DIR)'
 	@echo 'make check-vm    make check, and all tests that run in guests: over an hour'
 	@echo 'make module      build the module for stock kernels, for the running kernel (KDIR=...)'
 	@echo 'make install-module  install the module, as root; see docs/stock.md'
@@ -45,7 +46,8 @@ check-mutants:
 check-foreign:
 	@PAGEMINT_VM=1 sh scripts/setup dev
 	@mkdir -p out
-	@.venv/bin/pagemint vm --scenario foreign --json out/check-foreign.json $(FOREIGN_ARGS)
+	@.venv/bin/pagemint vm --scenario foreign --json out/check-foreign.json \
+		$(if $(XFSTESTS),--xfstests $(XFSTESTS)) $(if $(NDCTL),--ndctl $(NDCTL)) $(FOREIGN_ARGS)
 
 check-vm:
 	@PAGEMINT_VM=1 $(MAKE) --no-print-directory check

@@ -98,15 +98,15 @@ def stress(device: Device) -> Iterator[Record]:
     for name, words in STRESSORS.items():
         yield {"running": f"stress-ng {name}"}
         argv = ("stress-ng", "--verify", "--timeout", str(SECONDS), "--oomable", *words)
-        yield _judged(f"stress-ng {name}", _ran(argv), UNAVAILABLE)
+        yield judged(f"stress-ng {name}", ran(argv), UNAVAILABLE)
     checks.take_memory_from(None)
     yield {"running": "back to devdax"}
     run("daxctl", "reconfigure-device", "--mode=devdax", "--force", dax)
     # This stressor takes blocks of ordinary memory offline and online again.
     yield {"running": "stress-ng memhotplug"}
     words = ("--memhotplug", "1", "--vm", "1", "--vm-bytes", "64m", "--verify")
-    done = _ran(("stress-ng", *words, "--timeout", str(SECONDS)))
-    yield _judged("stress-ng memhotplug", done, UNAVAILABLE)
+    done = ran(("stress-ng", *words, "--timeout", str(SECONDS)))
+    yield judged("stress-ng memhotplug", done, UNAVAILABLE)
 
 
 def selftests(directory: Path) -> Iterator[Record]:
@@ -114,35 +114,48 @@ def selftests(directory: Path) -> Iterator[Record]:
     Path("/proc/sys/vm/nr_hugepages").write_text("32")
     for program in sorted(directory.iterdir()):
         yield {"running": program.name}
-        done = _ran([str(program)])
+        done = ran([str(program)])
         for number, record in enumerate(checks.tap(done.stdout), 1):
             # The names of some tests have what they counted.
             name = re.sub(r"\d+(\.\d+)?", "N", record["check"])
             yield {**record, "check": f"{program.name} {number}: {name}"}
-        yield _judged(program.name, done, (SKIPPED,))
+        yield judged(program.name, done, (SKIPPED,))
     Path("/proc/sys/vm/nr_hugepages").write_text("0")
 
 
-def _ran(argv: Sequence[str]) -> subprocess.CompletedProcess[str]:
-    """Run a program to its end, or for PATIENCE seconds, in a directory that it may write to."""
+def ran(
+    argv: Sequence[str],
+    directory: Path = Path("/tmp"),
+    patience: float = PATIENCE,
+    **env: str,
+) -> subprocess.CompletedProcess[str]:
+    """Run a program to its end, or until `patience` seconds are over.
+
+    Args:
+        argv: its command line.
+        directory: its directory.
+        patience: seconds.
+        env: further words of its environment.
+    """
     with subprocess.Popen(
         argv,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        cwd="/tmp",
+        cwd=directory,
+        env={**os.environ, **env},
         start_new_session=True,
     ) as child:
         try:
-            said, _ = child.communicate(timeout=PATIENCE)
+            said, _ = child.communicate(timeout=patience)
         except subprocess.TimeoutExpired:
             os.killpg(child.pid, signal.SIGKILL)
             said, _ = child.communicate()
-            said += f"\nit took longer than {PATIENCE} s"
+            said += f"\nit took longer than {patience} s"
     return subprocess.CompletedProcess(argv, child.returncode, said)
 
 
-def _judged(name: str, done: subprocess.CompletedProcess[str], skipped: Sequence[int]) -> Record:
+def judged(name: str, done: subprocess.CompletedProcess[str], skipped: Sequence[int]) -> Record:
     """Return the record of a program whose status says how it ended."""
     outcome = "skip" if done.returncode in skipped else "fail" if done.returncode else "pass"
     lines = done.stdout.strip().splitlines()

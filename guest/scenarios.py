@@ -21,6 +21,7 @@ import checks
 import edges
 import first_use
 import foreign
+import given
 import host
 import moves
 import operations
@@ -271,6 +272,8 @@ def scenario(name: str, args: argparse.Namespace) -> Iterator[Record]:
         "fio-devdax": lambda: use("dax", "pmem", modes, foreign.devdax),
         "stress": lambda: use("dax", "pmem", modes, foreign.stress),
         "selftests": lambda: foreign.selftests(args.selftests / "others"),
+        "xfstests": lambda: given.xfstests(args.xfstests),
+        "ndctl": lambda: given.ndctl(args.ndctl),
         "trace": lambda: trace_gate(modes),
         "leaks": lambda: leaks(modes, count, Namespace("pfn", "ram"), modes.names[-1]),
         "shared-fsdax-mem": lambda: shared.fsdax(modes, "ram"),
@@ -317,6 +320,8 @@ def main() -> int:
     parser.add_argument("--hmm-module", required=True, help="test_hmm.ko")
     parser.add_argument("--selftests", type=Path, default=Path(), help="directory of test programs")
     parser.add_argument("--stock-module", default="", help="pagemint.ko, on a stock kernel")
+    parser.add_argument("--xfstests", type=Path, default=Path(), help="directory of xfstests")
+    parser.add_argument("--ndctl", type=Path, default=Path(), help="build directory of ndctl")
     parser.add_argument("--packages", type=Path, default=Path(), help="directory of .deb files")
     parser.add_argument("--headers", default="", help="headers of the running kernel")
     parser.add_argument("--device", default="", help="device of this machine, for `existing`")

@@ -274,6 +274,8 @@ def test_a_guest_may_see_this_machine_elsewhere() -> None:
         ["--turns", "0"],
         ["--size", "1000TB"],
         ["--size", "x"],
+        ["--xfstests", "/nonesuch"],
+        ["--arch", "arm64", "--ndctl", "/nonesuch"],
     ],
 )
 def test_bad_arguments_are_one_line(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
@@ -293,6 +295,16 @@ def test_missing_programs_are_named(
         "apt-get install qemu-system-x86 ndctl daxctl e2fsprogs xfsprogs libnuma-dev\n"
         in capsys.readouterr().err
     )
+
+
+def test_suites_that_are_not_run_are_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("shutil.which", lambda program, path: None)
+    assert cli.main(["vm", "--scenario", "foreign"]) == 1
+    said = capsys.readouterr().err
+    assert "the tests of xfstests are not run: --xfstests names no directory of theirs\n" in said
+    assert "the tests of ndctl are not run: --ndctl names no directory of theirs\n" in said
 
 
 SCENARIOS = ("fsdax", "fsdax-mem", "devdax", "devdax-mem", "private")

@@ -3,16 +3,26 @@
 
 import argparse
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pagemint.base import machine
 from pagemint.base.errors import Failure
+from pagemint.base.progress import note
 from pagemint.commands import counting, options
 from pagemint.commands.finish import finish
 from pagemint.guests import room, runs, x86
 from pagemint.guests.guest import Guest
-from pagemint.guests.lab import BIND_SCENARIOS, FOREIGN, LABS, SCENARIOS, STOCK_SCENARIOS, Lab
+from pagemint.guests.lab import (
+    BIND_SCENARIOS,
+    FOREIGN,
+    LABS,
+    SCENARIOS,
+    STOCK_SCENARIOS,
+    SUITES,
+    Lab,
+)
 from pagemint.kernels import image, steps, stock, trees
 from pagemint.kernels.image import Kernel
 from pagemint.results import rows, writer
@@ -46,6 +56,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"scenarios to run (all of {', '.join(SCENARIOS)}; also {', '.join(FOREIGN)}; "
         f"arm64 has {', '.join(BIND_SCENARIOS)}, a stock kernel {', '.join(STOCK_SCENARIOS)})",
     )
+    for suite in SUITES:
+        parser.add_argument(
+            f"--{suite}",
+            type=Path,
+            metavar="DIR",
+            help=f"also run tests of {suite}, which was built there; x86 only",
+        )
     parser.add_argument(
         "--rebinds", type=int, metavar="N", help=f"rebinds in each mode ({_REBINDS})"
     )
@@ -79,6 +96,8 @@ def main(args: argparse.Namespace) -> int:
     if args.limit <= 0:
         raise Failure(f"--limit {args.limit} leaves a guest no time", "give seconds above 0")
     _check_accel(args, lab)
+    suites = _suites(args, scenarios, lab)
+    scenarios |= {name: (name,) for name in suites}
     size = room.parse(args.size) if args.size else None
     lab.check_programs(scenarios)
     writer.check_writable(args.json)
@@ -93,7 +112,7 @@ def main(args: argparse.Namespace) -> int:
         return counting.run(args, built.kernels, built.about)
     accel = x86.choose_accel(args.accel, built.kernels[0].image) if lab.native else "tcg"
     device, private = room.whole_sections(size or room.default(accel))
-    guest = Guest(accel, device, args.limit, directories=built.directories)
+    guest = Guest(accel, device, args.limit, directories=built.directories | suites)
     outcome = runs.run(guest, built.kernels, scenarios, rebinds, turns, private)
 
     host = {**machine.about(), "accel": accel, "times_comparable": accel == "kvm"}
@@ -135,6 +154,26 @@ def _chosen(
         if name not in known:
             raise Failure(f"there is no scenario {name!r}", f"choose from {', '.join(known)}")
     return {name: known[name] for name in names}
+
+
+def _suites(args: argparse.Namespace, scenarios: Iterable[str], lab: Lab) -> dict[str, Path]:
+    """Return the directories of the suites that the options name; say which ones are not run."""
+    given: dict[str, Path] = {}
+    for name, file in SUITES.items():
+        directory: Path | None = getattr(args, name)
+        if not directory:
+            if any(one in lab.foreign for one in scenarios):
+                note(f"the tests of {name} are not run: --{name} names no directory of theirs")
+            continue
+        if args.stock or args.count or not lab.native:
+            raise Failure(f"--{name} needs both kernels of x86", f"leave --{name} out")
+        if not (directory / file).exists():
+            raise Failure(
+                f"{name} was not built in {directory}: {file} is not there",
+                f"build it, or leave --{name} out",
+            )
+        given[name] = directory.resolve()
+    return given
 
 
 def _at_least(least: int, option: str, default: int, given: int | None) -> int:

@@ -43,8 +43,9 @@ class Guest:
         append: further words of the kernel's command line.
         directories: further directories for the scenarios, by the names of the options of
             guest/scenarios.py that take them.
-        inset: bytes of the pmem at each end that are ordinary memory instead, so that it begins
-            and ends within a section; x86 only.
+        regions: number of equal parts of the pmem, each with a device; x86 only.
+        inset: bytes at both ends of each of them that are ordinary memory instead, so that it
+            begins and ends within a section, or apart from the next; x86 only.
         behind: number of nodes behind the device, which have equal parts of the memory there; x86
             only.
         provoked: a pattern of the complaint of the kernel that the scenarios provoke, if any.
@@ -57,6 +58,7 @@ class Guest:
     options: str = ""
     append: str = ""
     directories: Mapping[str, Path] = field(default_factory=dict)
+    regions: int = 1
     inset: int = 0
     behind: int = 1
     provoked: str | None = None
@@ -137,6 +139,7 @@ class Guest:
             options=self.options,
             append=self.append,
             accel=self.accel,
+            regions=self.regions,
             inset=self.inset,
             behind=self.behind,
             stock=kernel.filler is not None,

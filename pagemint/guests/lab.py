@@ -4,10 +4,12 @@
 import os
 import shutil
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pagemint.base.errors import Failure
+from pagemint.guests import room
+from pagemint.guests.guest import Guest
 from pagemint.kernels import trees
 
 SCENARIOS = {
@@ -26,6 +28,10 @@ FOREIGN: dict[str, tuple[str, ...]] = {
 }
 """The same for other people's suites, which take long and run only if they are asked for."""
 
+SUITES = {"xfstests": "ltp/fsx", "ndctl": "meson-info/intro-tests.json"}
+"""Suites that no Debian package has: for each scenario that runs one, a file in the directory in
+which it was built."""
+
 _FOREIGN_PROGRAMS = {"bc": "bc", "fio": "fio", "stress-ng": "stress-ng"}
 
 BIND_SCENARIOS = {
@@ -41,9 +47,16 @@ STOCK_SCENARIOS = BIND_SCENARIOS | {"devdax-1g": ("devdax-1g", "devdax-1g-mem")}
 FRAGMENTS = ("vm", "use")
 """The files of guest/config that configure the x86 kernels."""
 
-CPUS = {"migrate": 3}
-"""CPUs of a guest, for scenarios that need more than two. The kernel's migration test uses two, and
-needs more to disturb them."""
+
+def guest_for(name: str, guest: Guest) -> Guest:
+    """Return the guest with what a scenario needs."""
+    if name == "migrate":
+        # The kernel's migration test uses two CPUs, and needs more to disturb them.
+        return replace(guest, cpus=3)
+    if name == "xfstests":
+        # xfs uses DAX for one file system of a device only.
+        return replace(guest, regions=2, inset=room.SECTION)
+    return guest
 
 
 @dataclass(frozen=True)
@@ -77,7 +90,7 @@ class Lab:
         """
         # Guests run as root, whose PATH has more directories.
         path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
-        foreign = any(name in self.foreign for name in scenarios)
+        foreign = any(name in self.foreign or name in SUITES for name in scenarios)
         programs = self.programs | (_FOREIGN_PROGRAMS if foreign else {})
         missing = [
             package for program, package in programs.items() if not shutil.which(program, path=path)

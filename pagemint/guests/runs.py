@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Runs scenarios in a guest with each kernel, and collects their rows and checks."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from pagemint.base.progress import step
 from pagemint.guests import binds, boots, checks, copies, lab
@@ -61,7 +61,7 @@ def run(
             continue
         records: dict[str, list[Record]] = {kernel.variant: [] for kernel in kernels}
         # A new guest for each scenario: the first bind has to write untouched memory.
-        booted = replace(guest, cpus=lab.CPUS.get(name, guest.cpus))
+        booted = lab.guest_for(name, guest)
         only_binds = tuple(one for one in inner if one in binds.SCENARIOS)
         for names in (inner, *[only_binds] * (turns - 1)):
             for kernel in kernels if names else ():

@@ -26,6 +26,7 @@ def argv(
     options: str,
     append: str,
     accel: str,
+    regions: int,
     inset: int,
     behind: int,
     stock: bool,
@@ -40,13 +41,18 @@ def argv(
         options: further options of QEMU.
         append: further words of the kernel's command line.
         accel: kvm or tcg.
-        inset: bytes of `device` at each end that are ordinary memory.
+        regions: number of equal parts of `device`.
+        inset: bytes at both ends of each of them that are ordinary memory.
         behind: number of nodes behind the device.
         stock: whether it is a stock kernel, which warns if one package has CPUs on two nodes.
     """
     # The device is a node of its own: kmem and migrate ask for memory by the node.
     nodes = (_LOW, device, *[_HIGH // behind] * behind)
-    region = f"memmap={device - 2 * inset >> 20}M!{_DEVICE_START + inset >> 20}M"
+    size = device // regions
+    words = [
+        f"memmap={size - 2 * inset >> 20}M!{start + inset >> 20}M"
+        for start in range(_DEVICE_START, _DEVICE_START + regions * size, size)
+    ]
     machine = " ".join([*machine_options(nodes, cpus, accel, stock=stock), options])
     # The guest looks for builds in the cache of this machine.
     inside = ["env", f"XDG_CACHE_HOME={cache.root().parent}", "sh", str(shared / "command")]
@@ -54,7 +60,7 @@ def argv(
         *("vng", "-r", image, "--force-9p", "--verbose", "--cpus", str(cpus)),
         *(["--disable-kvm"] if accel == "tcg" else []),
         *("--memory", f"{sum(nodes) >> 20}M", f"--qemu-opts={machine}"),
-        *("--append", f"{region} nokaslr panic=-1 {append}"),
+        *("--append", f"{' '.join(words)} nokaslr panic=-1 {append}"),
         *(f"--rwdir={shared}", "--", shlex.join(inside)),
     ]
 
