@@ -36,6 +36,12 @@ def memmap_bytes() -> int:
     return int(found[1]) * mmap.PAGESIZE if found else 0
 
 
+def last_range() -> tuple[int, int, int]:
+    """Return nanoseconds, first PFN and pages of the last memmap that was initialised."""
+    nanoseconds, start, pages = (int(word) for word in (PROBE / "last").read_text().split())
+    return nanoseconds, start, pages
+
+
 def meminfo() -> dict[str, int]:
     """Return the sizes in /proc/meminfo, in bytes."""
     found = re.findall(r"^(\S+): +(\d+) kB$", Path("/proc/meminfo").read_text(), re.MULTILINE)

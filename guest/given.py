@@ -12,7 +12,7 @@ from checks import Record, expect
 from devices import run
 from foreign import judged, ran
 
-# Of the groups "dax" and "mmap", those that take at most a minute or two in an emulated guest.
+# Short tests of the groups "dax" and "mmap": a minute or two each in an emulated guest.
 GENERIC = (
     *(29, 30, 80, 141, 215, 246, 248, 413, 428, 437, 452, 462, 499, 503, 511),
     *(605, 606, 607, 608, 623, 638, 647, 749),

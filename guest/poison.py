@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from checks import LIBC, address_of, check, child, expect, frames_of, status_of
-from devices import ALIGN, PROBE, Device, meminfo, put, the_one
+from devices import ALIGN, PROBE, Device, last_range, meminfo, put, the_one
 from filesystems import SMALL, make, mounted
 
 INJECT = Path("/sys/kernel/debug/hwpoison/corrupt-pfn")
@@ -64,7 +64,7 @@ def _clean(device: Device, work: Callable[[], str]) -> str:
 def _in(path: Path) -> str:
     """Poison the last page of the device, and one of a file that a process has mapped."""
     before = _counters()
-    _, start, pages = (int(word) for word in (PROBE / "last").read_text().split())
+    _, start, pages = last_range()
     said = [f"an unused page: {_inject(start + pages - 1)}"]
     parent, other = socket.socketpair()
     with parent:

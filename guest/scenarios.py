@@ -38,6 +38,7 @@ from devices import (
     Device,
     Namespace,
     PrivateMemory,
+    last_range,
     meminfo,
     memmap_bytes,
     run,
@@ -76,12 +77,6 @@ def last_init() -> tuple[int, int]:
     """Return nanoseconds and pages of the last memmap that was initialised."""
     nanoseconds, _, pages = last_range()
     return nanoseconds, pages
-
-
-def last_range() -> tuple[int, int, int]:
-    """Return nanoseconds, first PFN and pages of the last memmap that was initialised."""
-    nanoseconds, start, pages = (int(word) for word in (PROBE / "last").read_text().split())
-    return nanoseconds, start, pages
 
 
 def soil() -> None:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from checks import PAGE, Record, address_of, check, expect, files, frames_of, pattern
-from devices import ALIGN, PROBE, Namespace, memmap_bytes, put, the_one
+from devices import ALIGN, Namespace, last_range, memmap_bytes, put, the_one
 from filesystems import SMALL, make, mounted
 from marks import Marks
 from modes import SHARED, Modes
@@ -30,12 +30,12 @@ SYNC = 0x03 | 0x80000  # MAP_SHARED_VALIDATE and MAP_SYNC
 class _Device:
     """A bound fsdax device, with its memmap in ordinary memory or on the device (`reserved`).
 
-    There is a mark behind each bind and before each unbind.
+    There is a mark after each bind and before each unbind.
     """
 
     def __init__(self, where: str, marks: Marks, *, shares: bool) -> None:
         self.reserved = where == "pmem"
-        self.marks = marks
+        self._marks = marks
         self._shares = shares
         self._namespace = Namespace("pfn", where)
         self.bind()
@@ -44,10 +44,10 @@ class _Device:
         self._before = memmap_bytes()
         self._namespace.bind()
         self.unused = self.own()
-        self.marks.mark()
+        self._marks.mark()
 
     def unbind(self) -> None:
-        self.marks.mark()
+        self._marks.mark()
         self._namespace.unbind()
         expect(memmap_bytes() == self._before, "some of the memmap was not freed")
 
@@ -86,7 +86,7 @@ def census(modes: Modes) -> Iterator[Record]:
     for where in ("ram", "pmem"):
         device = _Device(where, marks, shares=False)
         for record in _uses(device):
-            _, start, pages = (int(word) for word in (PROBE / "last").read_text().split())
+            _, start, pages = last_range()
             yield {**record, "window": marks.window, "start": start, "pages": pages}
         device.unbind()
 
@@ -169,7 +169,7 @@ def _race(device: _Device, path: Path) -> str:
 
 def _fail(device: _Device, path: Path) -> str:
     """Report a memory error for an unused page, which has no user, and for one that is mapped."""
-    _, start, pages = (int(word) for word in (PROBE / "last").read_text().split())
+    _, start, pages = last_range()
     # Some file systems know that no file has it, others leave it to the kernel, which refuses it.
     unused = _offline(start + pages - 1)
     device.expect_populated(0, 0)

@@ -157,14 +157,14 @@ def kernels() -> dict[str, Kernel]:
     return {tree.name: image.kernel(tree, FRAGMENTS) for tree in pair}
 
 
+Copy = Callable[..., tuple[list[Place], Record]]
+"""Poisons a copy in a guest; returns the hits and the guest's record."""
+
 BOTH = pytest.mark.parametrize("variant", ["base", "patched"])
 
 
 @pytest.fixture
-def copy(
-    kernels: dict[str, Kernel], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Callable[..., tuple[list[Place], Record]]:
-    """Return a function that poisons a copy in a guest; it returns the hits and the record."""
+def copy(kernels: dict[str, Kernel], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Copy:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     return lambda variant, *, stays: poisoned(kernels[variant], tmp_path, stays=stays)
 
@@ -197,9 +197,7 @@ def poisoned(kernel: Kernel, directory: Path, *, stays: bool) -> tuple[list[Plac
 
 
 @BOTH
-def test_a_copy_survives_a_machine_check(
-    variant: str, copy: Callable[..., tuple[list[Place], Record]]
-) -> None:
+def test_a_copy_survives_a_machine_check(variant: str, copy: Copy) -> None:
     hits, record = copy(variant, stays=True)
     assert all(hit.length == PAGE for hit in hits) == (variant == "base")
     # If no page failed by itself, the page behind was copied once more, too.
@@ -207,8 +205,6 @@ def test_a_copy_survives_a_machine_check(
 
 
 @BOTH
-def test_a_copy_fails_though_the_page_reads_well_again(
-    variant: str, copy: Callable[..., tuple[list[Place], Record]]
-) -> None:
+def test_a_copy_fails_though_the_page_reads_well_again(variant: str, copy: Copy) -> None:
     hits, _ = copy(variant, stays=False)
     assert [hit.length == PAGE for hit in hits] == [variant == "base"]
