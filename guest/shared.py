@@ -7,9 +7,21 @@ import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
-from checks import PAGE, Record, address_of, check, expect, files, frames_of, pattern
+from checks import (
+    PAGE,
+    Record,
+    address_of,
+    check,
+    child,
+    expect,
+    files,
+    frames_of,
+    pattern,
+    status_of,
+)
 from devices import ALIGN, Namespace, last_range, memmap_bytes, put, the_one
 from filesystems import SMALL, make, mounted
 from marks import Marks
@@ -151,20 +163,19 @@ def _map(device: _Device, path: Path) -> str:
 def _race(device: _Device, path: Path) -> str:
     """Let processes touch all pages of a file, each at other offsets, and each in another order."""
     with _mapped(path, LARGE) as memory:
-        children = []
-        for task in range(TASKS):
-            child = os.fork()
-            if not child:
-                pages = range(task * PAGE, LARGE, TASKS * PAGE)
-                for offset in pages if task % 2 else reversed(pages):
-                    memory[offset] = task + 1
-                os._exit(0)
-            children.append(child)
-        ended = [os.waitpid(child, 0)[1] for child in children]
+        children = [child(partial(_touch_every, memory, task)) for task in range(TASKS)]
+        ended = [status_of(one) for one in children]
         expect(not any(ended), f"the processes ended with {ended}")
         firsts = memory[::PAGE]
     expect(firsts == bytes(range(1, TASKS + 1)) * (len(firsts) // TASKS), "the data changed")
     return device.expect_populated(1, 4)
+
+
+def _touch_every(memory: mmap.mmap, task: int) -> None:
+    """Touch the pages of one of the tasks."""
+    pages = range(task * PAGE, LARGE, TASKS * PAGE)
+    for offset in pages if task % 2 else reversed(pages):
+        memory[offset] = task + 1
 
 
 def _fail(device: _Device, path: Path) -> str:
@@ -174,15 +185,15 @@ def _fail(device: _Device, path: Path) -> str:
     unused = _offline(start + pages - 1)
     device.expect_populated(0, 0)
     with _mapped(path, FILE) as memory:
-        child = os.fork()
-        if not child:
-            memory[0] = 1
-            _offline(*frames_of(address_of(memory), PAGE))
-            os._exit(0)
-        status = os.waitpid(child, 0)[1]
-    expect(os.WTERMSIG(status) == signal.SIGBUS, f"the user of a page ended with {status}")
+        status = status_of(child(lambda: _use_and_offline(memory)))
+    expect(status == -signal.SIGBUS, f"the user of a page ended with {status}")
     said = errno.errorcode.get(unused, "nothing")
     return f"{said} for an unused page, SIGBUS for the user of another"
+
+
+def _use_and_offline(memory: mmap.mmap) -> None:
+    memory[0] = 1
+    _offline(*frames_of(address_of(memory), PAGE))
 
 
 def _offline(frame: int) -> int:
@@ -234,7 +245,7 @@ def failing(modes: Modes, where: str) -> Iterator[Record]:
 def _no_memory(device: _Device, path: Path) -> str:
     with _mapped(path, FILE) as memory:
         status = _touch_without_blocks(memory)
-        expect(os.WTERMSIG(status) == signal.SIGBUS, f"without memory: status {status}")
+        expect(status == -signal.SIGBUS, f"without memory: status {status}")
         device.expect_populated(0, 0)
         memory[:] = pattern(3, FILE)
     return device.expect_populated(1, 2)
@@ -253,12 +264,12 @@ def _touch_without_blocks(memory: mmap.mmap) -> int:
     settings |= {"probability": "100", "interval": "1", "times": "-1", "verbose": "0"}
     for name, value in settings.items():
         (FAIL / name).write_text(value)
-    child = os.fork()
-    if not child:
+
+    def touch() -> None:
         Path("/proc/self/make-it-fail").write_text("1")
         signal.alarm(60)  # a fault that is repeated for ever
         _touch(memory)
-        os._exit(0)
-    status = os.waitpid(child, 0)[1]
+
+    status = status_of(child(touch))
     (FAIL / "probability").write_text("0")
     return status

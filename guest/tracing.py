@@ -12,7 +12,9 @@ def calls(function: str, work: Callable[[], object]) -> int:
     (TRACE / "set_ftrace_filter").write_text(function)
     (TRACE / "trace").write_text("")
     (TRACE / "current_tracer").write_text("function")
-    work()
-    lines = (TRACE / "trace").read_text().splitlines()
-    (TRACE / "current_tracer").write_text("nop")
+    try:
+        work()
+        lines = (TRACE / "trace").read_text().splitlines()
+    finally:
+        (TRACE / "current_tracer").write_text("nop")
     return sum(function in line for line in lines if not line.startswith("#"))
