@@ -5,7 +5,7 @@ import time
 import pytest
 
 from pagemint.base import progress
-from pagemint.base.progress import bar, note, step
+from pagemint.base.progress import bar, doing, note, step
 
 
 @pytest.fixture(autouse=True)
@@ -83,3 +83,16 @@ def test_a_terminal_shows_both(
     assert out == ""
     assert "outer [b]" in err
     assert re.search(r"inner \.\.\. \d+\.\d s", err)
+
+
+def test_a_terminal_shows_the_part_that_is_under_way(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(progress._Doing, "max_refresh", 0)
+    with step("outer"), doing(lambda: "part [1]"):
+        time.sleep(0.2)
+    err = capsys.readouterr().err
+    assert "part [1]" in err
+    assert re.search(r"outer \.\.\. \d+\.\d s", err)

@@ -13,12 +13,16 @@ from rich.progress import (
     Progress,
     ProgressColumn,
     SpinnerColumn,
+    Task,
     TaskProgressColumn,
     TextColumn,
     TimeElapsedColumn,
 )
+from rich.table import Column
+from rich.text import Text
 
 _WORTH = 2.0  # seconds; a shorter stage leaves no line
+_asked: list[Callable[[], str]] = []  # by doing(), the innermost last
 
 
 def note(text: str) -> None:
@@ -31,12 +35,33 @@ def step(text: str) -> Iterator[None]:
     """Show that `text` is under way; leave a line with the seconds if it took over 2 s."""
     console = Console(stderr=True)
     if console.is_terminal:
-        columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-        with _live(console, text, None, columns):
+        under_way = _Doing(Column(no_wrap=True, max_width=40))
+        stage = (SpinnerColumn(), TextColumn("{task.description}"), under_way, TimeElapsedColumn())
+        with _live(console, text, None, stage):
             yield
     else:
         with _plain(text):
             yield
+
+
+@contextmanager
+def doing(ask: Callable[[], str]) -> Iterator[None]:
+    """Show what `ask` returns, each second, after the text of a step() on a terminal."""
+    _asked.append(ask)
+    try:
+        yield
+    finally:
+        _asked.remove(ask)
+
+
+class _Doing(ProgressColumn):
+    """The part of a stage that is under way."""
+
+    max_refresh = 1.0
+
+    def render(self, task: Task) -> Text:
+        """Return the answer of the innermost doing()."""
+        return Text(_asked[-1]() if _asked else "")
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pagemint.base.errors import Failure
-from pagemint.base.progress import note
+from pagemint.base.progress import doing, note
 from pagemint.base.run import run
 from pagemint.guests import arm64, arm64_root, scenarios, x86
 from pagemint.guests.scenarios import Record
@@ -90,13 +90,14 @@ class Guest:
         what = f"the guest with the {kernel.variant} kernel"
         ended = ""
         try:
-            run(
-                self._argv(kernel, shared),
-                env=x86.environment(),
-                log=console,
-                limit=self.limit,
-                what=what,
-            )
+            with doing(lambda: _under_way(scenarios.read(records), names)):
+                run(
+                    self._argv(kernel, shared),
+                    env=x86.environment(),
+                    log=console,
+                    limit=self.limit,
+                    what=what,
+                )
         except Failure as failure:
             # vng's exit status is unreliable; only the guest's records count.
             ended = failure.message.removeprefix(f"{what} ").removeprefix("failed: ")

@@ -73,5 +73,5 @@ def run_here(argv: list[str | Path], what: str, records: Path) -> list[Record]:
 
 def read(file: Path) -> list[Record]:
     """Return the complete records in a file; none if the file does not exist."""
-    lines = file.read_text().splitlines() if file.exists() else []
-    return [json.loads(line) for line in lines if line.endswith("}")]
+    lines = file.read_text().splitlines(keepends=True) if file.exists() else []
+    return [json.loads(line) for line in lines if line.endswith("}\n")]
