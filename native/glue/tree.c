@@ -166,9 +166,12 @@ NATIVE_COMMAND(modes)
 			native_answer(r, names[i], 1);
 }
 
+/* The link defines it, so that trees with the same code can have the same objects. */
+extern const char native_tree_name[];
+
 static const struct native_tree native_tree
 __used __section("native_trees") = {
-	.name = NATIVE_TREE,
+	.name = native_tree_name,
 	.page_size = sizeof(struct page),
 	.commands = native_commands,
 	.commands_end = native_commands_end,

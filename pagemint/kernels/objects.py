@@ -100,26 +100,22 @@ def has_source(tree: Tree, wanted: str) -> bool:
     return any((tree.path / wanted).with_suffix(suffix).exists() for suffix in (".c", ".S"))
 
 
-def compile_glue(
-    tree: Tree, built: Path, sources: Iterable[Path], scratch: Path, flags: str = ""
-) -> tuple[list[Path], dict[str, str]]:
+def compile_glue(tree: Tree, built: Path, sources: Iterable[Path], scratch: Path) -> dict[str, str]:
     """Compile C files as kernel code of `tree`, with the flags that its modules have.
 
     Args:
         tree: the tree whose headers they include.
         built: its build directory.
         sources: the C files, and the headers that they include.
-        scratch: an empty directory to do it in.
-        flags: further flags of the compiler.
+        scratch: an empty directory, which receives an object for each C file that compiles.
 
     Returns:
-        an object for each C file that compiles, and the compiler's first error by the names of
-        the other ones, without suffix.
+        the compiler's first error by the names of the other C files, without suffix.
     """
     copies = [Path(shutil.copyfile(one, scratch / one.name)) for one in sources]
     made = [one.with_suffix(".o") for one in copies if one.suffix == ".c"]
     names = " ".join(one.name for one in made)
-    (scratch / "Kbuild").write_text(f"obj-m := {names}\nccflags-y := {flags}\n")
+    (scratch / "Kbuild").write_text(f"obj-m := {names}\n")
     faults = {}
     with suppress(Failure):
         make(tree, built, f"M={scratch}", "-k", *(one.name for one in made))
@@ -128,7 +124,7 @@ def compile_glue(
             make(tree, built, f"M={scratch}", one.name)
         except Failure as failure:
             faults[one.stem] = failure.message
-    return [one for one in made if one.stem not in faults], faults
+    return faults
 
 
 def make(tree: Tree, build_dir: Path, *targets: str, jobs: int | None = None) -> None:

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Joins a tree's kernel objects, glue and workloads into one object with a prefix of its own."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from pagemint.base import cache
 from pagemint.base.errors import Failure
 from pagemint.base.run import run
 from pagemint.kernels import objects
@@ -23,6 +25,7 @@ _TABLES = {
 _CODE_SECTIONS = (".text", ".ref.text")
 _LINE = 64  # bytes of a cache line
 _DROPPED = (".discard*", ".export_symbol", ".modinfo", ".note.gnu.property")
+_FAULTS = "faults"  # the file with the compiler's errors, beside the objects
 
 
 @dataclass(frozen=True)
@@ -50,19 +53,17 @@ class Glue:
 
     Attributes:
         named: the tree.
-        scratch: the directory with the objects.
-        parts: an object for each C file that compiles.
+        parts: the object of each C file that compiles, by the name of the file.
         faults: the compiler's error, by the names of the workload files that do not.
     """
 
     named: Named
-    scratch: Path
-    parts: Sequence[Path]
+    parts: Mapping[str, Path]
     faults: Mapping[str, str]
 
     def defined(self) -> set[str]:
         """Return the symbols that the kernel code and the glue define."""
-        files = (*self.parts, *self.named.code.values())
+        files = (*self.parts.values(), *self.named.code.values())
         return {symbol for one in files for symbol in symbols(one, defined=True)}
 
 
@@ -73,21 +74,25 @@ def named(tree: Tree, name: str, prefix: str, built: Path, half: KernelHalf) -> 
 
 
 def compile_glue(one: Named, half: KernelHalf, work: Path) -> Glue:
-    """Compile glue and workloads as kernel code of a tree, in a directory below `work`.
+    """Compile glue and workloads as kernel code of a tree.
+
+    The objects of the lab's files stay in the cache. Those of the user's, who may be changing
+    them, are made in a directory below `work`.
 
     Raises:
         Failure: a file of the glue does not compile.
     """
-    scratch = work / one.prefix
-    scratch.mkdir()
+    places = {"lab": _lab_glue(one, half)}
+    if half.own:
+        places["own"] = work / f"own-{one.prefix}"
+        places["own"].mkdir()
+        _compile(one, (*half.own, *half.headers), places["own"])
+    faults = {
+        file: why
+        for place in places.values()
+        for file, why in json.loads((place / _FAULTS).read_text()).items()
+    }
     workloads = {source.stem for source in half.workloads}
-    parts, faults = objects.compile_glue(
-        one.tree,
-        one.built,
-        [*half.sources, *half.headers],
-        scratch,
-        f"-DNATIVE_TREE='\"{one.name}\"'",
-    )
     for file, why in faults.items():
         if file not in workloads:
             with blamed(one.tree.name):
@@ -95,19 +100,53 @@ def compile_glue(one: Named, half: KernelHalf, work: Path) -> Glue:
                     f"{file}.c does not compile with the {one.tree.name} tree: {why}",
                     "compare a tree of a version nearer to base",
                 )
-    return Glue(one, scratch, parts, faults)
+    parts = {
+        source.stem: places["own" if source in half.own else "lab"] / f"{source.stem}.o"
+        for source in half.sources
+        if source.stem not in faults
+    }
+    return Glue(one, parts, faults)
+
+
+def _lab_glue(one: Named, half: KernelHalf) -> Path:
+    """Return the directory with the objects of the lab's files, made if it is not in the cache."""
+    files = sorted({*half.sources, *half.headers} - half.own.keys())
+    key = cache.digest(
+        str(one.built),
+        *(part for file in files for part in (file.name, file)),
+        Path(__file__),
+        Path(objects.__file__),
+    )
+    # scripts/mutants repeats the compiler's commands, which name the directory.
+    return cache.entry("glue", key, lambda work: _compile(one, files, work), in_place=True)
+
+
+def _compile(one: Named, files: Sequence[Path], work: Path) -> None:
+    faults = objects.compile_glue(one.tree, one.built, files, work)
+    (work / _FAULTS).write_text(json.dumps(faults))
 
 
 def gap(number: int, work: Path) -> Path:
     """Return an object that moves the code behind it, by a distance that depends on `number`."""
-    source, made = work / "gap.s", work / "gap.o"
     # It ends at another quarter of a cache line for each number: functions are aligned to 16.
     bytes_ = _LINE + number * (_LINE + 16)
     code = "".join(
         f'.section {name},"ax"\n.balign {_LINE}\n.skip {bytes_}\n' for name in _CODE_SECTIONS
     )
+    return _assembled(code, work / "gap.o")
+
+
+def _tree_name(one: Named, scratch: Path) -> Path:
+    """Return an object with the name of a tree, which the glue refers to."""
+    symbol = "native_tree_name"
+    code = f'.section .rodata\n.globl {symbol}\n{symbol}:\n\t.asciz "{one.name}"\n'
+    return _assembled(code, scratch / "tree_name.o")
+
+
+def _assembled(code: str, made: Path) -> Path:
+    source = made.with_suffix(".s")
     source.write_text(code + '.section .note.GNU-stack,"",@progbits\n')
-    run(["as", "-o", made, source], what="assembling a gap")
+    run(["as", "-o", made, source], what=f"assembling {source.name}")
     return made
 
 
@@ -123,7 +162,7 @@ def join(glue: Glue, half: KernelHalf, between: Path, work: Path) -> Path:
     one = glue.named
     scratch = work / one.prefix
     scratch.mkdir()
-    parts = list(glue.parts)
+    parts = [*glue.parts.values(), _tree_name(one, scratch)]
     for name, file in one.code.items():
         # Align shared code identically in all trees: cache-line placement changes timings.
         parts += [between, _prepared(name, file, half, scratch)]

@@ -224,7 +224,7 @@ def _lacks(glue: Sequence[Glue], half: KernelHalf, given: set[str]) -> list[tupl
             one.named.name: needs - there[one.named.name]
             for one in glue
             if file not in one.faults
-            for needs in [set(symbols(one.scratch / f"{file}.o", defined=False))]
+            for needs in [set(symbols(one.parts[file], defined=False))]
         }
         # The host itself reports a symbol that no tree has, when it is used.
         everywhere = set.intersection(*missing.values())

@@ -85,7 +85,7 @@ class HostBuilder:
         self._glue = glue[2]
         self._commands = {
             **{name: _command(file, built[1]) for name, file in glue[2].named.code.items()},
-            **{str(one): _command(one, one.parent) for one in glue[2].parts},
+            **{name: _command(one, one.parent) for name, one in glue[2].parts.items()},
         }
         needed = {need for one in self._commands.values() for need in one.needs}
         inside = (one.relative_to(self._tree) for one in needed if one.is_relative_to(self._tree))
@@ -132,7 +132,7 @@ class HostBuilder:
         scratch.mkdir(parents=True)
         named: Named = self._glue.named
         code = {name: made.get(name, file) for name, file in named.code.items()}
-        parts = [made.get(str(one), one) for one in self._glue.parts]
+        parts = {name: made.get(name, file) for name, file in self._glue.parts.items()}
         glue: Glue = replace(self._glue, named=replace(named, code=code), parts=parts)
         whole = join.join(glue, self._half, self._gap, scratch)
         kernel = {**self._others, named.name: whole}
