@@ -14,8 +14,8 @@ def _symbols(file: Path, which: str) -> set[str]:
     return {line.split()[0] for line in listed.splitlines()}
 
 
-def test_no_circle_exists_among_the_calls(tmp_path: Path) -> None:
-    plain = link.compile_plain(tmp_path)
+def test_no_circle_exists_among_the_calls() -> None:
+    plain = link.compile_plain()
     owner = {symbol: one.stem for one in plain for symbol in _symbols(one, "--defined-only")}
     needs = {
         one.stem: {owner[symbol] for symbol in _symbols(one, "--undefined-only") if symbol in owner}

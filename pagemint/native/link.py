@@ -120,19 +120,25 @@ def link_placed(
     return [Program(at / "host", at / "traps", at / "sites", lacking) for at in places]
 
 
-def compile_plain(work: Path) -> list[Path]:
-    """Compile the plain half into a directory and return its objects.
+def compile_plain() -> list[Path]:
+    """Return the objects of the plain half, compiled if they are not in the cache.
 
     Raises:
         Failure: a file does not compile.
     """
-    plain = []
-    for source in sorted(files.NATIVE.glob("*.c")):
-        if source.name != _SANITISED:
-            plain.append((work / source.name).with_suffix(".o"))
-            argv: list[str | Path] = ["gcc", *_CFLAGS, _STACK, "-c", source, "-o", plain[-1]]
+    sources = [one for one in sorted(files.NATIVE.glob("*.c")) if one.name != _SANITISED]
+    read = [*sources, *sorted(files.NATIVE.glob("*.h"))]
+    parts = (part for one in read for part in (one.name, one))
+    key = cache.digest(*parts, Path(__file__), machine.compiler())
+
+    def make(work: Path) -> None:
+        for source in sources:
+            made = work / f"{source.stem}.o"
+            argv: list[str | Path] = ["gcc", *_CFLAGS, _STACK, "-c", source, "-o", made]
             run(argv, what=f"compiling {source.name}")
-    return plain
+
+    done = cache.entry("plain", key, make)
+    return [done / f"{one.stem}.o" for one in sources]
 
 
 def _constant(name: str) -> int:
@@ -144,7 +150,7 @@ def _constant(name: str) -> int:
 
 
 def _link(trees: Sequence[Named], half: KernelHalf, work: Path, placements: int) -> None:
-    plain = compile_plain(work)
+    plain = compile_plain()
     glue = [join.compile_glue(tree, half, work) for tree in trees]
     given = stand_ins(plain)
     lacks = _lacks(glue, half, given)

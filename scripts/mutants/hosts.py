@@ -73,7 +73,7 @@ class HostBuilder:
                 join.named(pair[0], link.AGAIN, "t1", built[0], half),
                 join.named(pair[1], PATCHED, "t2", built[1], half),
             ]
-            self._plain = link.compile_plain(work)
+            self._plain = link.compile_plain()
             self._given = link.stand_ins(self._plain)
             glue = [join.compile_glue(one, half, work) for one in named]
             shared = work / "shared"
