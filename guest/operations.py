@@ -79,6 +79,14 @@ def everything(hmm_module: str) -> Iterator[Record]:
     yield from _migration(marks, hmm_module)
 
 
+def on_device() -> Iterator[Record]:
+    """Bind fsdax with its memmap on the device, written and shared."""
+    marks = _quiet()
+    for name, shared in (("fsdax map=dev", False), ("fsdax map=dev, shared memmap", True)):
+        permit_sharing(shared)
+        yield from _binds(marks, name, Namespace("pfn", "pmem"), None)
+
+
 def stock(modes: Modes) -> Iterator[Record]:
     """Bind a device of each kind, on a stock kernel without its module and with it."""
     marks = _quiet()

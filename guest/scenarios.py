@@ -291,6 +291,7 @@ def scenario(name: str, args: argparse.Namespace) -> Iterator[Record]:
             args.output.with_name("before-kexec"),
         ),
         "operations": lambda: operations.everything(args.hmm_module),
+        "operations-on-device": operations.on_device,
         "stock-operations": lambda: operations.stock(modes),
         "stock-package": lambda: package.package(args.packages, args.headers),
         "symbols": operations.symbols,

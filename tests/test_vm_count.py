@@ -7,6 +7,7 @@ from kernel_lines import WHOLE
 
 from pagemint.guests import counts
 from pagemint.kernels import image, steps, trees
+from pagemint.kernels.image import Kernel
 from pagemint.results.rows import Operation
 
 # For each operation the functions that do its work on one tree or the other. Their stores and calls
@@ -27,15 +28,20 @@ _EXACT = {
 _MANY = 10_000_000  # instructions: a timer interrupt is a small part of so many
 _WALK = "__pageblock_pfn_to_page"  # visits a pageblock of a zone
 _MIB = 1 << 20
+_LARGE = 100 << 30  # bytes of a device
 
 Run = dict[str, Operation]
 
 
 @pytest.fixture(scope="module")
-def runs() -> dict[str, list[Run]]:
-    """Two runs of each kernel: the operations by their names."""
+def kernels() -> list[Kernel]:
     pair = trees.pair(steps.source_for(WHOLE[-1], None))
-    kernels = [image.kernel(tree, counts.FRAGMENTS) for tree in pair]
+    return [image.kernel(tree, counts.FRAGMENTS) for tree in pair]
+
+
+@pytest.fixture(scope="module")
+def runs(kernels: list[Kernel]) -> dict[str, list[Run]]:
+    """Two runs of each kernel: the operations by their names."""
     return {
         kernel.variant: [{one.name: one for one in counts.count(kernel, 3600)} for _ in range(2)]
         for kernel in kernels
@@ -83,6 +89,20 @@ def test_a_bind_stores_the_memmap_once(runs: dict[str, list[Run]]) -> None:
     before, now = (runs[tree][0]["bind device-private"].total.stored for tree in runs)
     assert before > 128 * _MIB
     assert 64 * _MIB < now < 66 * _MIB
+
+
+@LONG
+def test_a_bind_with_the_memmap_on_the_device_stores_one_64th_and_a_block(
+    kernels: list[Kernel],
+) -> None:
+    found = counts.count(kernels[1], 3600, "operations-on-device", _LARGE)
+    stored = {one.name: one.total.stored for one in found}
+    written, shared = (stored[f"bind fsdax map=dev{what}"] for what in ("", ", shared memmap"))
+    memmap = _LARGE // 64
+    other = written - memmap  # that both binds store
+    assert 0 < other < 4 * _MIB
+    # The sections that hold the memmap itself are written. All others share a block of 2 MiB.
+    assert 2 * _MIB < shared - other - memmap // 64 < 3 * _MIB
 
 
 @LONG

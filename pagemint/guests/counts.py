@@ -53,25 +53,27 @@ def run(kernels: list[Kernel], limit: float) -> list[Operation]:
     found = []
     for kernel in kernels:
         with step(f"counting operations in the {kernel.variant} kernel, some minutes"):
-            found += count(kernel, limit)
+            stock = isinstance(kernel, StockKernel)
+            found += count(kernel, limit, "stock-operations" if stock else "operations")
     return found
 
 
-def count(kernel: Kernel, limit: float) -> list[Operation]:
-    """Return the operations in one kernel."""
+def count(
+    kernel: Kernel, limit: float, scenario: str = "operations", device: int = DEVICE
+) -> list[Operation]:
+    """Return the operations of a scenario in one kernel, on a device of that many bytes."""
     plugin = count_plugin.make()
     with tempfile.TemporaryDirectory(prefix="pagemint-count-") as name:
         directory = Path(name)
         options = count_plugin.option(plugin, _symbols(kernel, limit), MARK, directory)
         guest = Guest(
             "tcg",
-            DEVICE,
+            device,
             limit,
             cpus=1,
             options=" ".join((_OPTIONS, *options)),
             append="init_on_alloc=1",
         )
-        scenario = "stock-operations" if isinstance(kernel, StockKernel) else "operations"
         records, _ = guest.run(kernel, scenario, 1, DEVICE)
         windows = count_plugin.windows(directory)
     return [
