@@ -2,9 +2,11 @@
 """Times binds, first uses and unbinds: in guests if KVM works, else on the running kernel."""
 
 import sys
+from pathlib import Path
 
 from pagemint import cli
 from pagemint.base.errors import Failure
+from pagemint.base.progress import note
 from pagemint.commands import doctor
 from pagemint.guests import lab, x86
 from pagemint.kernels import image, steps, trees
@@ -12,11 +14,17 @@ from pagemint.kernels import image, steps, trees
 _RESULT = ("--json", "out/replicate.json", "--rebinds", "10")
 _GUESTS = ("vm", "--accel", "kvm", "--scenario", "fsdax,devdax,private", "--turns", "3")
 _HERE = ("host", "--yes")
+_KVM = Path("/dev/kvm")
 
 
 def _kvm_works() -> bool:
     """Return whether a kernel boots under KVM: /dev/kvm can work where whole kernels do not."""
-    if not doctor.check_kvm("/dev/kvm").ok:
+    if _KVM.exists():
+        # Without QEMU nobody knows, and the running kernel would be used instead.
+        lab.LABS["x86"].check_programs(lab.BIND_SCENARIOS)
+    kvm = doctor.check_kvm(str(_KVM))
+    if not kvm.ok:
+        note(f"KVM: {kvm.found}")
         return False
     base, _ = trees.pair(steps.source_for(steps.lines()[-1], None))
     return x86.choose_accel("auto", image.kernel(base, lab.FRAGMENTS).image) == "kvm"
@@ -26,6 +34,8 @@ def main() -> int:
     """Run `pagemint vm` or `pagemint host`; further arguments are passed on."""
     try:
         command = _GUESTS if _kvm_works() else _HERE
+        if command == _HERE:
+            note("no guest runs under KVM: two modules are loaded into the running kernel instead")
     except Failure as failure:
         print(f"pagemint: {failure}", file=sys.stderr)
         return 1

@@ -49,6 +49,17 @@ def test_guests_are_used_only_if_a_whole_kernel_boots(
     cli.parser([command]).parse_args([first, *rest])
 
 
+def test_the_running_kernel_is_left_alone_while_kvm_was_not_tried(
+    ran: list[list[str]], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    exists = Path.exists
+    monkeypatch.setattr(Path, "exists", lambda one: str(one) == "/dev/kvm" or exists(one))
+    monkeypatch.setattr("shutil.which", lambda program, path: None)
+    assert runpy.run_path(str(_SCRIPT))["main"]() == 1
+    assert "install them: apt-get install qemu-system-x86" in capsys.readouterr().err
+    assert not ran
+
+
 def test_a_failure_is_one_line(
     ran: list[list[str]], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
