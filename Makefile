@@ -11,7 +11,7 @@ help:
 	@echo 'make check-mutants  make faults in the kernel part, and list those that no test sees'
 	@echo 'make check-foreign  run fio, stress-ng and selftests of the kernel in guests, base and patched;'
 	@echo '                 xfstests and the tests of ndctl too, if they were built (XFSTESTS=DIR NDCTL=DIR)'
-	@echo 'make check-vm    make check, and all tests that run in guests: over an hour'
+	@echo 'make check-vm    make check, and all tests that run in guests: some hours'
 	@echo 'make module      build the module for stock kernels, for the running kernel (KDIR=...)'
 	@echo 'make install-module  install the module, as root; see docs/stock.md'
 	@echo 'make deb         build the Debian packages pagemint-dkms and pagemint, into out/deb'

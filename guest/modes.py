@@ -35,7 +35,7 @@ class Modes:
     """The ways in which a kernel can write a memmap.
 
     Attributes:
-        names: the modes, the default on x86-64 last; only base if there is nothing to choose.
+        names: the modes, that of the first bind last; only base if there is nothing to choose.
     """
 
     def __init__(self, filler: str) -> None:

@@ -44,8 +44,8 @@ class Guest:
         directories: further directories for the scenarios, by the names of the options of
             guest/scenarios.py that take them.
         regions: number of equal parts of the pmem, each with a device; x86 only.
-        inset: bytes at both ends of each of them that are ordinary memory instead, so that it
-            begins and ends within a section, or apart from the next; x86 only.
+        inset: bytes cut off at both ends of each part, which stay ordinary memory: a device then
+            begins and ends within a section, or apart from the next one; x86 only.
         behind: number of nodes behind the device, which have equal parts of the memory there; x86
             only.
         provoked: a pattern of the complaint of the kernel that the scenarios provoke, if any.

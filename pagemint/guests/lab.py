@@ -26,11 +26,11 @@ SCENARIOS = {
 FOREIGN: dict[str, tuple[str, ...]] = {
     "foreign": ("fio-fsdax", "fio-fsdax-mem", "fio-devdax", "stress", "selftests")
 }
-"""The same for other people's suites, which take long and run only if they are asked for."""
+"""Like SCENARIOS, for other people's suites, which take long and run only if they are asked for."""
 
 SUITES = {"xfstests": "ltp/fsx", "ndctl": "meson-info/intro-tests.json"}
-"""Suites that no Debian package has: for each scenario that runs one, a file in the directory in
-which it was built."""
+"""The scenarios that run suites which no Debian package has, each with a file that exists only
+where its suite was built."""
 
 _FOREIGN_PROGRAMS = {"bc": "bc", "fio": "fio", "stress-ng": "stress-ng"}
 
@@ -39,10 +39,10 @@ BIND_SCENARIOS = {
     "devdax": ("devdax", "devdax-mem"),
     "private": ("private",),
 }
-"""The same for arm64: only scenarios that compare memmaps."""
+"""Like SCENARIOS, for arm64: only rebinds, whose memmaps are compared."""
 
 STOCK_SCENARIOS = BIND_SCENARIOS | {"devdax-1g": ("devdax-1g", "devdax-1g-mem")}
-"""The same for a stock kernel."""
+"""Like SCENARIOS, for a stock kernel."""
 
 FRAGMENTS = ("vm", "use")
 """The files of guest/config that configure the x86 kernels."""
