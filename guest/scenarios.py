@@ -277,6 +277,7 @@ def scenario(name: str, args: argparse.Namespace) -> Iterator[Record]:
         "shared-fails-dev": lambda: shared.failing(modes, "pmem"),
         "shared-census": lambda: shared.census(modes),
         "shared-flushes": lambda: shared.flushes(modes),
+        "shared-writecache": lambda: shared.writecache(modes),
         "shared-leaks": lambda: leaks(
             modes.with_shared(), count, PrivateMemory(args.private_size), "shared"
         ),

@@ -22,7 +22,7 @@ from checks import (
     pattern,
     status_of,
 )
-from devices import ALIGN, Namespace, last_range, memmap_bytes, put, the_one
+from devices import ALIGN, Namespace, last_range, memmap_bytes, put, run, the_one
 from filesystems import SMALL, make, mounted
 from marks import Marks
 from modes import SHARED, Modes
@@ -31,6 +31,8 @@ from tracing import calls
 BLOCK = ALIGN  # bytes of the memmap of a section
 FILE = 8 << 20  # bytes
 LARGE = 160 << 20  # bytes of a file that is larger than a section
+ORIGIN = 2 << 20  # bytes of the device behind dm-writecache
+SECTION = 128 << 20  # bytes
 TASKS = 4  # processes that use the same section first
 OFFLINE = Path("/sys/devices/system/memory/hard_offline_page")
 FAIL = Path("/sys/kernel/debug/fail_page_alloc")
@@ -203,6 +205,34 @@ def _offline(frame: int) -> int:
     except OSError as error:
         return error.errno or 0
     return 0
+
+
+def writecache(modes: Modes) -> Iterator[Record]:
+    """Use a device as the cache of dm-writecache, which puts its pages into bios."""
+    modes.choose("shared")
+    device = _Device("ram", Marks(), shares=True)
+    yield {"running": "dm-writecache"}
+    yield check("dm-writecache", lambda: _cached(device))
+    device.unbind()
+
+
+def _cached(device: _Device) -> str:
+    cache, data = the_one("pmem*", "/dev"), pattern(4, ORIGIN)
+    table = f"0 {ORIGIN // 512} writecache p /dev/ram0 {cache} {PAGE} 0"
+    run("dmsetup", "create", "--noudevsync", "cached", "--table", table)
+    try:
+        path = the_one("dm-*", "/dev")
+        with path.open("rb+") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        run("dmsetup", "message", "cached", "0", "flush")
+        expect(Path("/dev/ram0").read_bytes()[:ORIGIN] == data, "the data changed")
+    finally:
+        run("dmsetup", "remove", "--noudevsync", "cached")
+    _, _, pages = last_range()
+    sections = pages * PAGE // SECTION
+    return device.expect_populated(sections - 1, sections)
 
 
 def flushes(modes: Modes) -> Iterator[Record]:

@@ -51,6 +51,12 @@ def test_each_section_costs_one_flush_on_every_cpu(kernel: Kernel, cpus: int) ->
     assert flushes == cpus * sections
 
 
+def test_the_pages_of_a_cache_can_be_put_into_bios(kernel: Kernel) -> None:
+    records, _ = Guest("tcg", DEVICE, 3600).run(kernel, "shared-writecache", 2, 1 << 27)
+    (found,) = checks.checks_of("patched", records)
+    assert found.outcome == "pass", found.said
+
+
 def test_a_section_is_populated_before_the_first_write(kernel: Kernel, tmp_path: Path) -> None:
     # On this kernel sections share nothing, so a function that writes before the hook is seen.
     symbols = (kernel.built / "System.map").read_text()
