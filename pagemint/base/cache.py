@@ -205,6 +205,13 @@ def digest(*parts: str | bytes | Path) -> str:
     return total.hexdigest()[:16]
 
 
+def named(paths: Iterable[Path]) -> Iterator[str | Path]:
+    """Yield the names of files with their contents, for `digest`: a compiler is told both."""
+    for path in paths:
+        yield path.name
+        yield path
+
+
 def need_space(path: Path, size: int, what: str) -> None:
     """Check that the file system of `path`, which need not exist yet, has `size` bytes free.
 

@@ -53,11 +53,13 @@ class Glue:
 
     Attributes:
         named: the tree.
+        label: the object with the tree's name.
         parts: the object of each C file that compiles, by the name of the file.
         faults: the compiler's error, by the names of the workload files that do not.
     """
 
     named: Named
+    label: Path
     parts: Mapping[str, Path]
     faults: Mapping[str, str]
 
@@ -84,9 +86,11 @@ def compile_glue(one: Named, half: KernelHalf, work: Path) -> Glue:
     """
     places = {"lab": _lab_glue(one, half)}
     if half.own:
-        places["own"] = work / f"own-{one.prefix}"
-        places["own"].mkdir()
-        _compile(one, (*half.own, *half.headers), places["own"])
+        # Two trees of a host have the same build directory: base and base again.
+        places["own"] = work / f"own-{one.built.name}"
+        if not places["own"].exists():
+            places["own"].mkdir()
+            _compile(one, (*half.own, *half.headers), places["own"])
     faults = {
         file: why
         for place in places.values()
@@ -105,7 +109,7 @@ def compile_glue(one: Named, half: KernelHalf, work: Path) -> Glue:
         for source in half.sources
         if source.stem not in faults
     }
-    return Glue(one, parts, faults)
+    return Glue(one, _label(one, work), parts, faults)
 
 
 def _lab_glue(one: Named, half: KernelHalf) -> Path:
@@ -113,7 +117,7 @@ def _lab_glue(one: Named, half: KernelHalf) -> Path:
     files = sorted({*half.sources, *half.headers} - half.own.keys())
     key = cache.digest(
         str(one.built),
-        *(part for file in files for part in (file.name, file)),
+        *cache.named(files),
         Path(__file__),
         Path(objects.__file__),
     )
@@ -136,11 +140,11 @@ def gap(number: int, work: Path) -> Path:
     return _assembled(code, work / "gap.o")
 
 
-def _tree_name(one: Named, scratch: Path) -> Path:
+def _label(one: Named, work: Path) -> Path:
     """Return an object with the name of a tree, which the glue refers to."""
     symbol = "native_tree_name"
     code = f'.section .rodata\n.globl {symbol}\n{symbol}:\n\t.asciz "{one.name}"\n'
-    return _assembled(code, scratch / "tree_name.o")
+    return _assembled(code, work / f"label-{one.prefix}.o")
 
 
 def _assembled(code: str, made: Path) -> Path:
@@ -162,7 +166,7 @@ def join(glue: Glue, half: KernelHalf, between: Path, work: Path) -> Path:
     one = glue.named
     scratch = work / one.prefix
     scratch.mkdir()
-    parts = [*glue.parts.values(), _tree_name(one, scratch)]
+    parts = [*glue.parts.values(), glue.label]
     for name, file in one.code.items():
         # Align shared code identically in all trees: cache-line placement changes timings.
         parts += [between, _prepared(name, file, half, scratch)]

@@ -95,11 +95,10 @@ def link_placed(
         join.named(tree, name, f"t{at}", there, half)
         for at, (tree, name, there) in enumerate(twice)
     ]
-    plain = sorted(one for one in files.NATIVE.glob("*.c"))
     linker = run(["ld", "--version"], what="asking ld for its version").splitlines()[0]
     key = cache.digest(
         *(f"{one.name} {one.built}" for one in named),
-        *plain,
+        *cache.named(_plain_sources()),
         *half.sources,
         *sorted(half.headers),
         Path(__file__),
@@ -126,10 +125,9 @@ def compile_plain() -> list[Path]:
     Raises:
         Failure: a file does not compile.
     """
-    sources = [one for one in sorted(files.NATIVE.glob("*.c")) if one.name != _SANITISED]
+    sources = _plain_sources()
     read = [*sources, *sorted(files.NATIVE.glob("*.h"))]
-    parts = (part for one in read for part in (one.name, one))
-    key = cache.digest(*parts, Path(__file__), machine.compiler())
+    key = cache.digest(*cache.named(read), Path(__file__), machine.compiler())
 
     def make(work: Path) -> None:
         for source in sources:
@@ -139,6 +137,11 @@ def compile_plain() -> list[Path]:
 
     done = cache.entry("plain", key, make)
     return [done / f"{one.stem}.o" for one in sources]
+
+
+def _plain_sources() -> list[Path]:
+    """Return the C files of the plain half."""
+    return [one for one in sorted(files.NATIVE.glob("*.c")) if one.name != _SANITISED]
 
 
 def _constant(name: str) -> int:
