@@ -24,7 +24,7 @@ FILE = 8 << 20  # bytes of a file
 CHUNKS = 8  # of ALIGN bytes each, spread over a device
 ANONYMOUS = 32 << 20  # bytes of a process on a device that is ordinary memory
 HUGE_PAGES = 16
-MAP_SHARED_VALIDATE, MAP_SYNC = 0x03, 0x80000
+SYNC = 0x03 | 0x80000  # MAP_SHARED_VALIDATE and MAP_SYNC
 MPOL_DEFAULT, MPOL_BIND, MPOL_MF_STRICT, MPOL_MF_MOVE = 0, 2, 1, 2
 SYS_MBIND, SYS_SET_MEMPOLICY = 237, 238
 NODES = 1024  # bits of a mask of nodes
@@ -91,8 +91,7 @@ def _files_on(kind: str, device: Device) -> str:
         file.write(bytes(FILE))
         file.flush()
         # MAP_SYNC fails unless the file system maps the device itself.
-        flags = MAP_SHARED_VALIDATE | MAP_SYNC
-        with mmap.mmap(file.fileno(), 2 * FILE, flags=flags) as mapped:
+        with mmap.mmap(file.fileno(), 2 * FILE, flags=SYNC) as mapped:
             expect(mapped[:FILE] == halves[0], "what was written is not what is mapped")
             mapped[FILE:] = halves[1]
             mapped.flush()

@@ -68,10 +68,8 @@ def everything(hmm_module: str) -> Iterator[Record]:
     yield from _private(marks)
     yield from _binds(marks, "fsdax map=dev", Namespace("pfn", "pmem"), _files)
     yield from _binds(marks, "fsdax map=mem", Namespace("pfn", "ram"), None)
-    permit_sharing(True)
-    for place, where in (("dev", "pmem"), ("mem", "ram")):
-        yield from _binds(marks, f"fsdax map={place}, shared memmap", Namespace("pfn", where), None)
-    permit_sharing(False)
+    yield from _shared_binds(marks, "dev", "pmem")
+    yield from _shared_binds(marks, "mem", "ram")
     yield from _binds(marks, "devdax map=dev", Namespace("dax", "pmem"), _mappings)
     yield from _binds(marks, "devdax map=mem", Namespace("dax", "ram"), _mappings)
     yield from _fsdev(marks)
@@ -82,9 +80,8 @@ def everything(hmm_module: str) -> Iterator[Record]:
 def on_device() -> Iterator[Record]:
     """Bind fsdax with its memmap on the device, written and shared."""
     marks = _quiet()
-    for name, shared in (("fsdax map=dev", False), ("fsdax map=dev, shared memmap", True)):
-        permit_sharing(shared)
-        yield from _binds(marks, name, Namespace("pfn", "pmem"), None)
+    yield from _binds(marks, "fsdax map=dev", Namespace("pfn", "pmem"), None)
+    yield from _shared_binds(marks, "dev", "pmem")
 
 
 def stock(modes: Modes) -> Iterator[Record]:
@@ -147,6 +144,13 @@ def _binds(
         yield from use(marks, name)
     yield marks.around(f"unbind {name}", size, device.unbind)
     yield marks.around(f"rebind {name}", size, device.bind)
+
+
+def _shared_binds(marks: Operations, place: str, where: str) -> Iterator[Record]:
+    """Bind fsdax whose sections share a memmap."""
+    permit_sharing(True)
+    yield from _binds(marks, f"fsdax map={place}, shared memmap", Namespace("pfn", where), None)
+    permit_sharing(False)
 
 
 def _private(marks: Operations) -> Iterator[Record]:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from checks import (
     PAGE,
+    SYNC,
     Record,
     address_of,
     check,
@@ -38,7 +39,6 @@ OFFLINE = Path("/sys/devices/system/memory/hard_offline_page")
 FAIL = Path("/sys/kernel/debug/fail_page_alloc")
 ORDER = 9  # of the block that a section gets
 FLUSH = "do_flush_tlb_all"  # each CPU calls it
-SYNC = 0x03 | 0x80000  # MAP_SHARED_VALIDATE and MAP_SYNC
 
 
 class _Device:
@@ -207,13 +207,21 @@ def _offline(frame: int) -> int:
     return 0
 
 
+def _with_shared(
+    modes: Modes, where: str, works: dict[str, Callable[[_Device], str]]
+) -> Iterator[Record]:
+    """Work with a device whose sections share a memmap."""
+    modes.choose("shared")
+    device = _Device(where, Marks(), shares=True)
+    for name, work in works.items():
+        yield {"running": name}
+        yield check(name, partial(work, device))
+    device.unbind()
+
+
 def writecache(modes: Modes) -> Iterator[Record]:
     """Use a device as the cache of dm-writecache, which puts its pages into bios."""
-    modes.choose("shared")
-    device = _Device("ram", Marks(), shares=True)
-    yield {"running": "dm-writecache"}
-    yield check("dm-writecache", lambda: _cached(device))
-    device.unbind()
+    yield from _with_shared(modes, "ram", {"dm-writecache": _cached})
 
 
 def _cached(device: _Device) -> str:
@@ -237,11 +245,8 @@ def _cached(device: _Device) -> str:
 
 def flushes(modes: Modes) -> Iterator[Record]:
     """Count the CPUs that flush their TLBs as page faults populate sections."""
-    modes.choose("shared")
-    device = _Device("ram", Marks(), shares=True)
-    yield {"running": "flushes"}
-    yield check("flushes", lambda: _on("ext4", SMALL["ext4"], device, _flushes))
-    device.unbind()
+    work = partial(_on, "ext4", SMALL["ext4"], work=_flushes)
+    yield from _with_shared(modes, "ram", {"flushes": work})
 
 
 def _flushes(device: _Device, path: Path) -> str:
@@ -263,13 +268,12 @@ def _touch(memory: mmap.mmap) -> None:
 
 def failing(modes: Modes, where: str) -> Iterator[Record]:
     """Let the allocation of blocks fail: a fault ends in SIGBUS, unless blocks are reserved."""
-    modes.choose("shared")
-    device = _Device(where, Marks(), shares=True)
     work = _no_memory if where == "ram" else _reserved
-    for kind, command in SMALL.items():
-        yield {"running": f"no memory, {kind}"}
-        yield check(f"no memory, {kind}", lambda k=kind, c=command: _on(k, c, device, work))
-    device.unbind()
+    works = {
+        f"no memory, {kind}": partial(_on, kind, command, work=work)
+        for kind, command in SMALL.items()
+    }
+    yield from _with_shared(modes, where, works)
 
 
 def _no_memory(device: _Device, path: Path) -> str:
