@@ -37,7 +37,8 @@ SECTION = 128 << 20  # bytes
 TASKS = 4  # processes that use the same section first
 OFFLINE = Path("/sys/devices/system/memory/hard_offline_page")
 FAIL = Path("/sys/kernel/debug/fail_page_alloc")
-ORDER = 9  # of the block that a section gets
+ORDER = 9  # of the block that a section gets, unless there is none
+POPULATES = "dax_direct_access"  # the function all of whose allocations are for memmaps
 FLUSH = "do_flush_tlb_all"  # each CPU calls it
 
 
@@ -267,7 +268,10 @@ def _touch(memory: mmap.mmap) -> None:
 
 
 def failing(modes: Modes, where: str) -> Iterator[Record]:
-    """Let the allocation of blocks fail: a fault ends in SIGBUS, unless blocks are reserved."""
+    """Let the allocation of blocks fail, then that of pages, which ends a fault in SIGBUS.
+
+    If blocks are reserved, nothing is allocated, so nothing fails.
+    """
     work = _no_memory if where == "ram" else _reserved
     works = {
         f"no memory, {kind}": partial(_on, kind, command, work=work)
@@ -277,25 +281,34 @@ def failing(modes: Modes, where: str) -> Iterator[Record]:
 
 
 def _no_memory(device: _Device, path: Path) -> str:
+    data = pattern(3, FILE)
     with _mapped(path, FILE) as memory:
-        status = _touch_without_blocks(memory)
+        status = _touch_failing(memory, 0)
         expect(status == -signal.SIGBUS, f"without memory: status {status}")
         device.expect_populated(0, 0)
-        memory[:] = pattern(3, FILE)
+        status = _touch_failing(memory, ORDER)
+        expect(status == 0, f"without blocks: status {status}")
+        memory[:] = data
+        expect(memory[:] == data, "the data changed")
     return device.expect_populated(1, 2)
 
 
 def _reserved(device: _Device, path: Path) -> str:
     with _mapped(path, LARGE) as memory:
-        status = _touch_without_blocks(memory)
+        status = _touch_failing(memory, 0)
         expect(status == 0, f"with reserved blocks: status {status}")
     return device.expect_populated(1, 3)
 
 
-def _touch_without_blocks(memory: mmap.mmap) -> int:
-    """Touch mapped memory in a process that cannot allocate blocks; return its status."""
-    settings = {"task-filter": "Y", "ignore-gfp-wait": "N", "min-order": str(ORDER)}
+def _touch_failing(memory: mmap.mmap, order: int) -> int:
+    """Touch mapped memory in a process whose memmaps get no pages of this order or a higher one.
+
+    Return its status.
+    """
+    start, end = _extent(POPULATES)
+    settings = {"task-filter": "Y", "ignore-gfp-wait": "N", "min-order": str(order)}
     settings |= {"probability": "100", "interval": "1", "times": "-1", "verbose": "0"}
+    settings |= {"require-start": f"{start:#x}", "require-end": f"{end:#x}"}
     for name, value in settings.items():
         (FAIL / name).write_text(value)
 
@@ -307,3 +320,10 @@ def _touch_without_blocks(memory: mmap.mmap) -> int:
     status = status_of(child(touch))
     (FAIL / "probability").write_text("0")
     return status
+
+
+def _extent(function: str) -> tuple[int, int]:
+    """Return where a function of the kernel begins, and where the next one does."""
+    symbols = [line.split() for line in Path("/proc/kallsyms").read_text().splitlines()]
+    start = next(int(address, 16) for address, _, name, *_ in symbols if name == function)
+    return start, min(int(address, 16) for address, *_ in symbols if int(address, 16) > start)

@@ -4,7 +4,7 @@
  *
  * All struct pages of device-private memory are alike after memremap_pages(),
  * and those of a section fill one PMD of the vmemmap. So the PMDs of all
- * sections map one block of struct pages, read-only. A section gets a block of
+ * sections map one block of struct pages, read-only. A section gets a memmap of
  * its own from pgmap_populate_memmap(), which the driver calls before anybody
  * writes to a struct page of that section.
  *
@@ -13,12 +13,16 @@
  *
  * See Documentation/mm/memmap_shared.rst.
  */
+#include <kunit/static_stub.h>
+#include <kunit/visibility.h>
 #include <linux/export.h>
 #include <linux/gfp.h>
+#include <linux/list.h>
 #include <linux/memremap.h>
 #include <linux/mm.h>
 #include <linux/moduleparam.h>
 #include <linux/mutex.h>
+#include <linux/pgalloc.h>
 #include <linux/set_memory.h>
 #include <linux/string.h>
 #include <linux/vmstat.h>
@@ -35,19 +39,83 @@
 bool memmap_shared_enabled;
 core_param(memmap_shared, memmap_shared_enabled, bool, 0644);
 
-/* Serialises the replacement of blocks. Nothing is allocated under it. */
+/* Serialises the changes of entries. Nothing is allocated under it. */
 static DEFINE_MUTEX(memmap_shared_lock);
 
-/* The caller writes all of the block. */
-static struct page *memmap_block_alloc(int nid)
+/* The caller writes all of the pages. */
+VISIBLE_IF_KUNIT struct page *memmap_pages_alloc(int nid, unsigned int order)
 {
 	const gfp_t gfp = GFP_KERNEL | __GFP_RETRY_MAYFAIL | __GFP_NOWARN;
-	struct page *block;
+	struct page *page;
 
-	block = __alloc_frozen_pages(gfp, PMD_ORDER, nid, NULL, ALLOC_NO_INIT);
-	if (block)
-		set_page_refcounted(block);
-	return block;
+	KUNIT_STATIC_STUB_REDIRECT(memmap_pages_alloc, nid, order);
+	page = __alloc_frozen_pages(gfp, order, nid, NULL, ALLOC_NO_INIT);
+	if (page)
+		set_page_refcounted(page);
+	return page;
+}
+
+/* Free what memmap_copy() has allocated so far. */
+static void memmap_copy_free(pmd_t pmd, struct list_head *pages)
+{
+	struct page *page, *next;
+
+	if (pmd_leaf(pmd)) {
+		__free_pages(pmd_page(pmd), PMD_ORDER);
+		return;
+	}
+	list_for_each_entry_safe(page, next, pages, lru)
+		__free_page(page);
+	__free_page(pmd_page(pmd));
+}
+
+/*
+ * Copy the shared struct pages, and return the entry that maps the copy. If
+ * memory is fragmented, the copy is in single pages, to which
+ * vmemmap_populate_hugepages() falls back, too. They are added to @pages, and
+ * the entry is that of a page table, which maps @block until memmap_copy_map().
+ * vmemmap_free() frees both kinds. Returns a none entry if memory is short.
+ */
+static pmd_t memmap_copy(int nid, struct page *block, struct list_head *pages)
+{
+	struct page *page = memmap_pages_alloc(nid, PMD_ORDER);
+	pmd_t pmd = __pmd(0);
+	pte_t *table;
+	int i;
+
+	if (page) {
+		memcpy(page_address(page), page_address(block), PMD_SIZE);
+		return pmd_mkhuge(pfn_pmd(page_to_pfn(page), PAGE_KERNEL));
+	}
+
+	page = memmap_pages_alloc(nid, 0);
+	if (!page)
+		return pmd;
+	table = page_address(page);
+	pmd_populate_kernel(&init_mm, &pmd, table);
+	for (i = 0; i < PTRS_PER_PTE; i++) {
+		page = memmap_pages_alloc(nid, 0);
+		if (!page) {
+			memmap_copy_free(pmd, pages);
+			return __pmd(0);
+		}
+		memcpy(page_address(page), page_address(block + i), PAGE_SIZE);
+		list_add_tail(&page->lru, pages);
+		set_pte(table + i, pfn_pte(page_to_pfn(block + i), PAGE_KERNEL_RO));
+	}
+	return pmd;
+}
+
+/* Let the page table of a copy map the copy. */
+static void memmap_copy_map(pmd_t pmd, struct list_head *pages)
+{
+	pte_t *pte = (pte_t *)pmd_page_vaddr(pmd);
+	struct page *page, *next;
+
+	list_for_each_entry_safe(page, next, pages, lru) {
+		list_del(&page->lru);
+		set_pte(pte++, pfn_pte(page_to_pfn(page), PAGE_KERNEL));
+	}
 }
 
 static bool memmap_can_share(const struct dev_pagemap *pgmap)
@@ -78,7 +146,7 @@ void memmap_shared_begin(struct dev_pagemap *pgmap, int nid)
 	if (!memmap_can_share(pgmap))
 		return;
 
-	block = memmap_block_alloc(nid);
+	block = memmap_pages_alloc(nid, PMD_ORDER);
 	if (!block)
 		return;
 
@@ -163,7 +231,8 @@ static int memmap_shared_replace(struct dev_pagemap *pgmap, unsigned long pfn)
 {
 	const unsigned long addr = (unsigned long)pfn_to_page(pfn);
 	struct mem_section *ms = __pfn_to_section(pfn);
-	struct page *block;
+	LIST_HEAD(pages);
+	pmd_t pmd;
 	int err = 0;
 
 	if (WARN_ON_ONCE(!pgmap_pfn_valid(pgmap, pfn)))
@@ -176,13 +245,13 @@ static int memmap_shared_replace(struct dev_pagemap *pgmap, unsigned long pfn)
 	 * Before the lock is taken: reclaim must not wait for somebody who
 	 * waits for it.
 	 */
-	block = memmap_block_alloc(page_to_nid(pfn_to_page(pfn)));
+	pmd = memmap_copy(page_to_nid(pfn_to_page(pfn)), pgmap->shared_block,
+			  &pages);
 	/* Another task may have done it meanwhile. */
-	if (!block) {
+	if (pmd_none(pmd)) {
 		err = memmap_is_shared(pfn) ? -ENOMEM : 0;
 		goto out_put;
 	}
-	memcpy(page_address(block), page_address(pgmap->shared_block), PMD_SIZE);
 
 	mutex_lock(&memmap_shared_lock);
 	if (memmap_is_shared(pfn)) {
@@ -192,18 +261,24 @@ static int memmap_shared_replace(struct dev_pagemap *pgmap, unsigned long pfn)
 		 * and then no TLB has the old entry.
 		 */
 		spin_lock(&init_mm.page_table_lock);
-		set_pmd(pmd_off_k(addr),
-			pmd_mkhuge(pfn_pmd(page_to_pfn(block), PAGE_KERNEL)));
+		/* The copy is visible before its entry is. */
+		smp_wmb();
+		set_pmd(pmd_off_k(addr), pmd);
 		spin_unlock(&init_mm.page_table_lock);
 		flush_tlb_kernel_range(addr, addr + PMD_SIZE);
+		/* Not at once: a mapping must not change its size and its frames. */
+		if (!list_empty(&pages)) {
+			memmap_copy_map(pmd, &pages);
+			flush_tlb_kernel_range(addr, addr + PMD_SIZE);
+		}
 		clear_bit_unlock(SECTION_MEMMAP_SHARED_BIT, &ms->section_mem_map);
 		memmap_pages_add(BLOCK_PAGES);
-		block = NULL;
+		pmd = __pmd(0);
 	}
 	mutex_unlock(&memmap_shared_lock);
 
-	if (block)
-		__free_pages(block, PMD_ORDER);
+	if (!pmd_none(pmd))
+		memmap_copy_free(pmd, &pages);
 out_put:
 	percpu_ref_put(&pgmap->ref);
 	return err;
@@ -221,8 +296,8 @@ out_put:
  * pages have been used before.
  *
  * Return: 0, -EINVAL if the pages are not of @pgmap, -ENODEV if it is being
- * unmapped, or -ENOMEM if memory is short or fragmented. Unless it is 0, the
- * pages must not be used.
+ * unmapped, or -ENOMEM if memory is short. Unless it is 0, the pages must not be
+ * used.
  */
 int pgmap_populate_memmap(struct dev_pagemap *pgmap, unsigned long pfn,
 			  unsigned long nr_pages)

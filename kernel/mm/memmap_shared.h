@@ -31,6 +31,9 @@ void memmap_shared_end(struct dev_pagemap *pgmap);
 bool memmap_shared_map(pmd_t *pmd, unsigned long addr, unsigned long next,
 		       struct dev_pagemap *pgmap);
 void memmap_shared_unmap(unsigned long pfn);
+#if IS_ENABLED(CONFIG_KUNIT)
+struct page *memmap_pages_alloc(int nid, unsigned int order);
+#endif
 #else
 static inline bool memmap_is_shared(unsigned long pfn)
 {

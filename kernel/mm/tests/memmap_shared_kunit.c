@@ -4,7 +4,9 @@
  *
  * Each test maps device-private memory, as if memmap_shared=1 had been given.
  */
+#include <kunit/static_stub.h>
 #include <kunit/test.h>
+#include <kunit/test-bug.h>
 #include <linux/array_size.h>
 #include <linux/err.h>
 #include <linux/ioport.h>
@@ -23,6 +25,8 @@
 #define SHARED_BYTES		(SHARED_PAGES * sizeof(struct page))
 #define SHARED_ROUNDS		16
 #define SHARED_TASKS		4U
+/* Single pages with the memmap of a section, and their page table. */
+#define SHARED_SINGLE		(1U + PTRS_PER_PTE)
 
 struct shared_test {
 	struct dev_pagemap pgmap;
@@ -30,6 +34,10 @@ struct shared_test {
 	bool mapped;
 	bool enabled;		/* memmap_shared_enabled before the test */
 	void *before;		/* a copy of struct pages */
+	struct page *pages[SHARED_SINGLE];	/* what shared_single() allocated */
+	unsigned int nr;			/* of them */
+	unsigned int limit;			/* of nr */
+	unsigned int overtaken;	/* the nr at which another task is faster, or 0 */
 };
 
 struct shared_task {
@@ -153,6 +161,8 @@ static void shared_exit(struct kunit *test)
 		return;
 	if (st->mapped)
 		shared_unmap(st);
+	while (st->nr)
+		__free_page(st->pages[--st->nr]);
 	if (!IS_ERR_OR_NULL(st->res))
 		release_mem_region(st->res->start, resource_size(st->res));
 	vfree(st->before);
@@ -253,6 +263,81 @@ static void shared_folio_test(struct kunit *test)
 	folio_put(folio);
 }
 
+/* Allocate single pages up to the limit, and no block. Keep a reference to each. */
+static struct page *shared_single(int nid, unsigned int order)
+{
+	struct shared_test *st = kunit_get_current_test()->priv;
+	struct page *page;
+
+	if (order || st->nr == st->limit)
+		return NULL;
+	page = alloc_pages_node(nid, GFP_KERNEL, 0);
+	if (!page)
+		return NULL;
+	get_page(page);
+	st->pages[st->nr++] = page;
+	if (st->nr == st->overtaken) {
+		kunit_deactivate_static_stub(kunit_get_current_test(), memmap_pages_alloc);
+		pgmap_populate_memmap(&st->pgmap, shared_pfn(st, 1), 1);
+	}
+	return page;
+}
+
+/* Nobody else has a reference to a page of shared_single() any more. */
+static void shared_expect_freed(struct kunit *test)
+{
+	struct shared_test *st = test->priv;
+
+	while (st->nr) {
+		KUNIT_EXPECT_EQ(test, 1, page_count(st->pages[--st->nr]));
+		__free_page(st->pages[st->nr]);
+	}
+}
+
+/* If there is no block, a section gets all of its single pages or none. */
+static void shared_single_test(struct kunit *test)
+{
+	static const unsigned int limits[] = { 0, 1, 2, SHARED_SINGLE - 1 };
+	struct shared_test *st = test->priv;
+	const unsigned long pfn = shared_pfn(st, 1);
+	unsigned int i;
+
+	shared_copy(st);
+	kunit_activate_static_stub(test, memmap_pages_alloc, shared_single);
+	for (i = 0; i < ARRAY_SIZE(limits); i++) {
+		st->limit = limits[i];
+		KUNIT_EXPECT_EQ(test, -ENOMEM, pgmap_populate_memmap(&st->pgmap, pfn, 1));
+		KUNIT_EXPECT_EQ(test, st->nr, st->limit);
+		KUNIT_EXPECT_EQ(test, shared_count(st, 0), SHARED_SECTIONS);
+		shared_expect_freed(test);
+	}
+
+	st->limit = SHARED_SINGLE;
+	KUNIT_EXPECT_EQ(test, 0, pgmap_populate_memmap(&st->pgmap, pfn, 1));
+	KUNIT_EXPECT_EQ(test, st->nr, SHARED_SINGLE);
+	KUNIT_ASSERT_EQ(test, shared_count(st, 0), SHARED_SECTIONS - 1);
+	shared_compare(test, 0, 0);
+	shared_mark(pfn, PAGES_PER_SECTION);
+	shared_expect_marked(test, pfn, PAGES_PER_SECTION);
+	shared_compare(test, pfn, PAGES_PER_SECTION);
+	shared_unmap(st);
+	shared_expect_freed(test);
+}
+
+/* Single pages are freed if another task has populated the section meanwhile. */
+static void shared_overtaken_test(struct kunit *test)
+{
+	struct shared_test *st = test->priv;
+
+	st->limit = SHARED_SINGLE;
+	st->overtaken = SHARED_SINGLE;
+	kunit_activate_static_stub(test, memmap_pages_alloc, shared_single);
+	KUNIT_EXPECT_EQ(test, 0, pgmap_populate_memmap(&st->pgmap, shared_pfn(st, 1), 1));
+	KUNIT_EXPECT_EQ(test, st->nr, SHARED_SINGLE);
+	KUNIT_EXPECT_EQ(test, shared_count(st, 0), SHARED_SECTIONS - 1);
+	shared_expect_freed(test);
+}
+
 static void shared_run(struct work_struct *work)
 {
 	struct shared_task *task = container_of(work, struct shared_task, work);
@@ -332,6 +417,8 @@ static struct kunit_case memmap_shared_cases[] = {
 	KUNIT_CASE(shared_range_test),
 	KUNIT_CASE(shared_part_test),
 	KUNIT_CASE(shared_folio_test),
+	KUNIT_CASE(shared_single_test),
+	KUNIT_CASE(shared_overtaken_test),
 	KUNIT_CASE(shared_race_test),
 	KUNIT_CASE(shared_flush_test),
 	{}
