@@ -18,7 +18,7 @@ VARIANTS = {
 }
 """Milliseconds of each variant for 100 GB."""
 
-CLASSES = ("fsrm+erms", "erms", "rep_good", "none")
+CLASSES = ("erms", "rep_good", "none")
 """The CPU classes of the copies."""
 
 _ALONE = ("base", "base2", "slow")  # never share their work
@@ -32,7 +32,7 @@ _FIRST_NAMES = {"cached": "template", "streaming": "fill", "published": "streami
 def body(
     *,
     cpu: str = "AMD EPYC 9B45",
-    cpu_class: str = "fsrm+erms",
+    cpu_class: str = "erms",
     runs: int = 12,
     noise: float = 0.01,
     outlier: float = 1.0,

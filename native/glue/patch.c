@@ -18,7 +18,6 @@ NATIVE_OBJECTS("arch/x86/lib/retpoline.o");
 /* Classes of CPUs, for which the kernel chooses different copies. */
 enum native_class {
 	NATIVE_THIS_CPU,
-	NATIVE_FSRM,		/* fast short rep movsb, and the features below */
 	NATIVE_ERMS,		/* enhanced rep movsb, and the feature below */
 	NATIVE_REP_GOOD,	/* rep movsq is good */
 	NATIVE_UNROLLED,	/* none of these features */
@@ -26,7 +25,6 @@ enum native_class {
 
 static const char *const class_names[] = {
 	[NATIVE_THIS_CPU] = "this",
-	[NATIVE_FSRM] = "fsrm+erms",
 	[NATIVE_ERMS] = "erms",
 	[NATIVE_REP_GOOD] = "rep_good",
 	[NATIVE_UNROLLED] = "none",
@@ -109,7 +107,7 @@ static void identify_cpu(enum native_class class)
 	set_cap(X86_FEATURE_ALWAYS, true);
 	set_cap(X86_FEATURE_REP_GOOD, class <= NATIVE_REP_GOOD);
 	if (class != NATIVE_THIS_CPU) {
-		set_cap(X86_FEATURE_FSRM, class == NATIVE_FSRM);
+		set_cap(X86_FEATURE_FSRM, false);
 		set_cap(X86_FEATURE_ERMS, class <= NATIVE_ERMS);
 	}
 	boot_cpu_data.x86_clflush_size = 64;

@@ -48,7 +48,7 @@ def about() -> dict[str, Any]:
 def cpu_class(flags: Collection[str]) -> str:
     """Return the string instructions that a kernel uses on a CPU with these cpuinfo flags."""
     if "erms" in flags:
-        return "fsrm+erms" if "fsrm" in flags else "erms"
+        return "erms"
     return "rep_good" if "rep_good" in flags else "none"
 
 

@@ -23,8 +23,7 @@ from pagemint.base.sizes import format_size
 _FEATURES = {
     "sse2": ("streaming stores (movnti)", "use another CPU"),
     "rep_good": ("pages are copied by rep movsq", "nothing: an unrolled loop copies them"),
-    "erms": ("long copies by rep movsb are fast", "nothing: copies use other instructions"),
-    "fsrm": ("short copies by rep movsb are fast", "nothing: copies use other instructions"),
+    "erms": ("folios are copied in runs of pages", "nothing: they are copied page by page"),
     "avx": ("one more loop for the fill limit", "nothing: the limit is the best of the others"),
     "avx512f": ("one more loop for the fill limit", "nothing: the limit is the best of the others"),
     "movdir64b": ("stores of 64 bytes; not used yet", "nothing: not used yet"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Copies of folios: both trees' code for each class of CPU.
+"""Copies of folios: both trees' code for the classes of CPU for which it differs.
 
 The code of every class runs on this machine's core, so its time says nothing about another core.
 Source and destination are out of the cache when a copy begins.
@@ -26,7 +26,7 @@ from pagemint.results.rows import Case, Limit
 ORDERS = (4, 6, 9, 18)
 """Orders of the folios: 64 KiB, 256 KiB, 2 MiB and 1 GiB."""
 
-CLASSES = ("fsrm+erms", "erms", "rep_good", "none")
+CLASSES = ("erms", "rep_good", "none")
 """The features that choose a copy, best first: each class also has those of later ones."""
 
 FUNCTIONS = {
@@ -36,6 +36,10 @@ FUNCTIONS = {
     "copy_user_large_folio": ("copy_user_large_folio", False),
 }
 """By their names in results: a function of the kernel, and whether it uses copy_mc_fragile()."""
+
+# Only CPUs with ERMS copy runs. Elsewhere only copy_user_large_folio() differs from base: it copies
+# the pages in another order.
+_TIMED = dict.fromkeys(FUNCTIONS, ("erms",)) | {"copy_user_large_folio": ("erms", "rep_good")}
 
 _SAMPLE = 32 << 20  # bytes that a run copies, if a folio is no larger
 _LARGEST = PAGE << ORDERS[-1]
@@ -59,8 +63,8 @@ def _setup(host: Host, asked: Asked) -> int:
 
 def _tasks(asked: Asked) -> Iterable[Task]:
     for order in ORDERS:
-        for function, (_, fragile) in FUNCTIONS.items():
-            for cpu_class in CLASSES if not fragile else CLASSES[1:2]:
+        for function in FUNCTIONS:
+            for cpu_class in _TIMED[function]:
                 case = Case(
                     "folio",
                     _pages(order) * PAGE,
