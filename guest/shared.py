@@ -4,6 +4,7 @@
 import errno
 import mmap
 import os
+import re
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -40,6 +41,7 @@ FAIL = Path("/sys/kernel/debug/fail_page_alloc")
 ORDER = 9  # of the block that a section gets, unless there is none
 POPULATES = "dax_direct_access"  # the function all of whose allocations are for memmaps
 FLUSH = "do_flush_tlb_all"  # each CPU calls it
+SECTIONS = Path("/sys/kernel/debug/memmap_shared")
 
 
 class _Device:
@@ -59,6 +61,7 @@ class _Device:
         self._before = memmap_bytes()
         self._namespace.bind()
         self.unused = self.own()
+        self._shown = _shown() if self._shares else []
         self._marks.mark()
 
     def unbind(self) -> None:
@@ -75,7 +78,17 @@ class _Device:
         now = self.own() - self.unused
         if self._shares:
             expect(low <= now <= high, f"{now} sections were populated, not {low} to {high}")
+            changes = [after - before for before, after in zip(self._shown, _shown(), strict=True)]
+            expect(changes == [-now, now], f"{SECTIONS} changed by {changes}, not {now}")
         return f"{low} to {high} sections populated"
+
+
+def _shown() -> list[int]:
+    """Return how many sections the kernel says share a memmap, and how many have their own."""
+    line = SECTIONS.read_text()
+    found = re.fullmatch(r"\[range 0x\w+-0x\w+\] shared (\d+) own (\d+)\n", line)
+    expect(found is not None, f"{SECTIONS} has: {line}")
+    return [int(number) for number in found.groups()] if found else []
 
 
 def fsdax(modes: Modes, where: str) -> Iterator[Record]:
