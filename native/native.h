@@ -63,8 +63,8 @@ struct native_command {
 #define NATIVE_OBJECTS(...)		struct native_request
 /* Static functions of these objects that the file calls: */
 #define NATIVE_STATICS(...)		struct native_request
-/* Functions whose calls do nothing in these objects, each as "object:function": */
-#define NATIVE_LEFT_OUT(...)		struct native_request
+/* Functions whose calls in these objects go to others, each as "object:function=other": */
+#define NATIVE_REPLACED(...)		struct native_request
 
 /* The kernel code of one tree. */
 struct native_tree {

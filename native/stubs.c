@@ -70,6 +70,11 @@ void *k_memset(void *dst, int c, size_t n)
 	return memset(dst, c, n);
 }
 
+int k_memcmp(const void *a, const void *b, size_t n)
+{
+	return memcmp(a, b, n);
+}
+
 unsigned int k___bitmap_weight(const unsigned long *bits, unsigned int nr)
 {
 	unsigned int i, weight = 0;

@@ -131,6 +131,30 @@ def test_blocks_of_a_memmap_are_zeroed_by_base_alone(blocks: tuple[Host, mmap.mm
     assert left["patched"][end * STRUCT_PAGE :] == poison * FOLIO
 
 
+def test_sections_that_are_used_have_the_memmap_of_a_bind() -> None:
+    sections, rest = 3, 2 * SECTION + 4 * FOLIO
+    window = sections * SECTION + rest
+    left = []
+    with shared_map(program_for("7.3", "mask"), trace=False, window=window) as (host, descriptor):
+        memmap = mmap.mmap(descriptor, window * STRUCT_PAGE)
+        init = {"start": FIRST_PFN, "pages": sections * SECTION, "type": "private", "order": 0}
+        for command, where in (
+            ("init", init),
+            ("populate", {"first": FIRST_PFN, "sections": sections}),
+        ):
+            host.ask("poison", byte=POISON, first=FIRST_PFN, pages=window)
+            answer = host.ask(command, tree="patched", **where)
+            left.append(memmap[: sections * SECTION * STRUCT_PAGE])
+        assert host.ask("populate", tree="base") == {"shares": "0"}
+    assert not differences(*left)
+    assert (answer["shares"], answer["flushes"]) == ("1", str(sections))
+
+
 def test_workloads_of_steps_name_the_first_line_with_their_code() -> None:
     since = {name: workload.since for name, workload in known().items() if any(workload.since)}
-    assert since == {"dax-folio": (7, 2), "device-folio": (7, 2), "vmemmap": (7, 3)}
+    assert since == {
+        "dax-folio": (7, 2),
+        "device-folio": (7, 2),
+        "populate": (7, 3),
+        "vmemmap": (7, 3),
+    }

@@ -4,10 +4,12 @@
  * sites and returns. It uses the kernel's own tables and the kernel's own types.
  */
 #include <linux/jump_label.h>
+#include <linux/pgtable.h>
 
 #include <asm/alternative.h>
 #include <asm/cpufeature.h>
 #include <asm/nospec-branch.h>
+#include <asm/paravirt.h>
 #include <asm/processor.h>
 #include <asm/text-patching.h>
 
@@ -118,6 +120,29 @@ static bool has_cap(unsigned int bit)
 	return boot_cpu_data.x86_capability[bit / 32] & (1u << (bit % 32));
 }
 
+/* The functions that paravirt calls go to. */
+struct paravirt_patch_template pv_ops = {
+	.mmu.set_pmd = native_set_pmd,
+};
+
+/* Replace "call *pv_ops+n(%rip)" by a direct call, or by an int3 if there is no function. */
+static void patch_paravirt_call(u8 *instr)
+{
+	const u8 *fn;
+	s32 disp;
+
+	put((u8 *)&disp, instr + 2, sizeof(disp));
+	fn = *(const u8 **)(instr + 6 + disp);
+	if (!fn) {
+		*instr = 0xcc;
+		return;
+	}
+	disp = fn - (instr + 5);
+	*instr = 0xe8;
+	put(instr + 1, (u8 *)&disp, sizeof(disp));
+	put_nops(instr + 5, 1);
+}
+
 static void patch_alternative(const struct alt_instr *a)
 {
 	u8 *instr = (u8 *)&a->instr_offset + a->instr_offset;
@@ -126,9 +151,8 @@ static void patch_alternative(const struct alt_instr *a)
 
 	if (has_cap(a->cpuid) == !!(a->flags & ALT_FLAG_NOT))
 		return;
-	/* A paravirt call has no known target here: make it an int3. */
 	if (a->flags & ALT_FLAG_DIRECT_CALL) {
-		*instr = 0xcc;
+		patch_paravirt_call(instr);
 		return;
 	}
 	put(instr, repl, a->replacementlen);

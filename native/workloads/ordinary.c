@@ -15,7 +15,7 @@ NATIVE_OBJECTS("mm/mm_init.o", "mm/page_alloc.o", "mm/memory_hotplug.o", "lib/li
 /* The function that padata calls; the command boot calls it, too. On 6.12 it is the second. */
 NATIVE_STATICS("deferred_init_memmap_job", "deferred_init_memmap_chunk");
 /* Recomputing the watermarks needs the whole machine, so online_pages() leaves that out. */
-NATIVE_LEFT_OUT("mm/memory_hotplug.o:init_per_zone_wmark_min");
+NATIVE_REPLACED("mm/memory_hotplug.o:init_per_zone_wmark_min=native_nothing");
 
 enum { NATIVE_MAX_FREE = 8 };
 

@@ -195,10 +195,10 @@ def _prepared(name: str, file: Path, half: KernelHalf, scratch: Path) -> Path:
     copy = scratch / name.replace("/", "-")
     argv: list[str | Path] = ["objcopy"]
     argv += [f"--globalize-symbol={symbol}" for symbol in half.statics]
-    for left_out in half.left_out:
-        where, symbol = left_out.split(":")
+    for replaced in half.replaced:
+        where, _, renaming = replaced.partition(":")
         if where == name:
-            argv += [f"--redefine-sym={symbol}=native_nothing"]
+            argv += [f"--redefine-sym={renaming}"]
     run([*argv, file, copy], what=f"preparing {name}")
     return copy
 

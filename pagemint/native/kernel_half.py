@@ -47,9 +47,9 @@ class KernelHalf:
         return self._declared("STATICS")
 
     @property
-    def left_out(self) -> list[str]:
-        """The functions whose calls do nothing, each as "object:function"."""
-        return self._declared("LEFT_OUT")
+    def replaced(self) -> list[str]:
+        """The functions whose calls go to others, each as "object:function=other"."""
+        return self._declared("REPLACED")
 
     def _declared(self, what: str) -> list[str]:
         """Return the strings in all NATIVE_<what>(), each once."""

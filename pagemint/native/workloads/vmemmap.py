@@ -12,49 +12,52 @@ from pagemint.native.process import Host
 from pagemint.native.workload import FIRST_PFN, Asked, Task, Timed, Variant, Workload, choose
 from pagemint.results.rows import Case
 
-_BLOCK = SECTION * STRUCT_PAGE // PAGE
+BLOCK = SECTION * STRUCT_PAGE // PAGE
+"""Pages of the memmap of a section."""
 
 
-def _blocks(asked: Asked) -> int:
+def blocks(asked: Asked) -> int:
+    """Return the number of whole sections, and of the blocks for their memmap."""
     return asked.device_bytes // PAGE // SECTION
 
 
-def _pages(asked: Asked) -> int:
+def pages(asked: Asked) -> int:
     """Return the pages whose memmap is mapped: those of the device, and those of its memmap."""
-    return _blocks(asked) * (SECTION + _BLOCK)
+    return blocks(asked) * (SECTION + BLOCK)
 
 
 def _memory(asked: Asked) -> int:
-    return _pages(asked) * STRUCT_PAGE
+    return pages(asked) * STRUCT_PAGE
 
 
 def _setup(host: Host, asked: Asked) -> int:
-    return int(host.ask("map", first=FIRST_PFN, pages=_pages(asked))["huge"])
+    return int(host.ask("map", first=FIRST_PFN, pages=pages(asked))["huge"])
 
 
 def _tasks(asked: Asked) -> Iterable[Task]:
-    blocks = _blocks(asked)
+    nr = blocks(asked)
     case = Case(
         "vmemmap",
         asked.device_bytes,
-        blocks * SECTION,
+        nr * SECTION,
         returns=asked.returns,
         operation="blocks and fill",
-        times=blocks,
+        times=nr,
     )
     for variant in asked.modal:
-        yield Task(case, variant, partial(_run, variant, case))
+        yield Task(case, variant, partial(run, variant, case))
 
 
-def _run(variant: Variant, case: Case, host: Host) -> Timed:
+def run(variant: Variant, case: Case, host: Host) -> Timed:
+    """Write the memmap of a device from blocks that were just allocated."""
     choose(host, variant)
     # The struct pages of the blocks are behind those of the device.
     memory = FIRST_PFN + case.pages
-    blocks = host.ask("vmemmap", tree=variant.tree, first=FIRST_PFN, blocks=case.times, page=memory)
+    made = host.ask("vmemmap", tree=variant.tree, first=FIRST_PFN, blocks=case.times, page=memory)
     fill = host.ask(
         "init", tree=variant.tree, start=FIRST_PFN, pages=case.pages, type="private", order=0
     )
-    return Timed(int(blocks["ns"]) + int(fill["ns"]))
+    return Timed(int(made["ns"]) + int(fill["ns"]))
 
 
 WORKLOADS = (
