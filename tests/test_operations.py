@@ -137,15 +137,16 @@ def test_sections_that_are_used_have_the_memmap_of_a_bind() -> None:
     left = []
     with shared_map(program_for("7.3", "mask"), trace=False, window=window) as (host, descriptor):
         memmap = mmap.mmap(descriptor, window * STRUCT_PAGE)
+        uses = {"first": FIRST_PFN, "sections": sections}
         init = {"start": FIRST_PFN, "pages": sections * SECTION, "type": "private", "order": 0}
         for command, where in (
             ("init", init),
-            ("populate", {"first": FIRST_PFN, "sections": sections}),
+            ("populate", uses),
         ):
             host.ask("poison", byte=POISON, first=FIRST_PFN, pages=window)
             answer = host.ask(command, tree="patched", **where)
             left.append(memmap[: sections * SECTION * STRUCT_PAGE])
-        assert host.ask("populate", tree="base") == {"shares": "0"}
+        assert host.ask("populate", tree="base", **uses) == {"shares": "0"}
     assert not differences(*left)
     assert (answer["shares"], answer["flushes"]) == ("1", str(sections))
 

@@ -157,6 +157,9 @@ NATIVE_COMMAND(populate)
 #else
 NATIVE_COMMAND(populate)
 {
+	/* An argument that nobody reads is an error. */
+	native_number(r, "first");
+	native_number(r, "sections");
 	native_answer(r, "shares", 0);
 }
 #endif
