@@ -82,6 +82,7 @@ def test_the_machine_of_a_result_is_this_one() -> None:
 @pytest.mark.parametrize(
     ("flags", "name"),
     [
+        ("rep_good erms fsrm", "erms"),
         ("rep_good erms", "erms"),
         ("rep_good", "rep_good"),
         ("rep_good fsrm", "rep_good"),

@@ -117,7 +117,8 @@ def test_the_headline_of_a_copy_is_about_the_class_that_gains_least() -> None:
         "copy_user_large_folio",
     ]
     assert all("none, 2 MiB folios" in text and "least of 3" in text for text in said[:3])
-    assert all("patched is 1.1" in text or "patched is 1.2" in text for text in said)
+    gains = [text.partition("patched is ")[2][:5] for text in said]
+    assert gains == 2 * ["1.18x", "1.16x", "1.20x"]
 
 
 def test_a_noisy_machine_is_told_in_words() -> None:

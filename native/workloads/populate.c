@@ -17,7 +17,7 @@ NATIVE_REPLACED("mm/memmap_shared.o:__alloc_frozen_pages_noprof=native_alloc_blo
 #ifdef CONFIG_MEMMAP_SHARED
 #include <../mm/memmap_shared.h>
 
-/* What an entry of a page table needs to be present; nobody looks at the rest. */
+/* These bits make an entry of a page table present; nobody looks at others. */
 #define NATIVE_TABLE	_KERNPG_TABLE_NOENC
 
 struct mm_struct init_mm;
