@@ -122,7 +122,12 @@ def memmap_bytes(asked: Asked) -> int:
 
 def map_memmap(host: Host, asked: Asked) -> int:
     """Map the device's memmap in a host; return how many of its bytes are in huge pages."""
-    return int(host.ask("map", first=FIRST_PFN, pages=asked.device_bytes // PAGE)["huge"])
+    return map_window(host, asked.device_bytes // PAGE)
+
+
+def map_window(host: Host, pages: int) -> int:
+    """Map the memmap of pages in a host; return how many of its bytes are in huge pages."""
+    return int(host.ask("map", first=FIRST_PFN, pages=pages)["huge"])
 
 
 def map_pages(host: Host, pages: int) -> int:

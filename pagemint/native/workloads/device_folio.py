@@ -9,7 +9,7 @@ from functools import partial
 
 from pagemint.base.memmap import PAGE, STRUCT_PAGE
 from pagemint.native.process import Host
-from pagemint.native.workload import FIRST_PFN, Asked, Task, Timed, Variant, Workload
+from pagemint.native.workload import FIRST_PFN, Asked, Task, Timed, Variant, Workload, map_window
 from pagemint.results.rows import Case
 
 FOLIO = 512
@@ -30,7 +30,7 @@ def _memory(asked: Asked) -> int:
 
 
 def _setup(host: Host, asked: Asked) -> int:
-    return int(host.ask("map", first=FIRST_PFN, pages=_TIMES * FOLIO)["huge"])
+    return map_window(host, _TIMES * FOLIO)
 
 
 def _tasks(workload: str) -> Callable[[Asked], Iterable[Task]]:

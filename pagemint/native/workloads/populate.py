@@ -10,7 +10,7 @@ from functools import partial
 
 from pagemint.base.memmap import SECTION, STRUCT_PAGE
 from pagemint.native.process import Host
-from pagemint.native.workload import FIRST_PFN, Asked, Task, Timed, Variant, Workload
+from pagemint.native.workload import FIRST_PFN, Asked, Task, Timed, Variant, Workload, map_window
 from pagemint.native.workloads import vmemmap
 from pagemint.results.rows import Case
 
@@ -27,19 +27,11 @@ def _memory(asked: Asked) -> int:
 
 
 def _setup(host: Host, asked: Asked) -> int:
-    return int(host.ask("map", first=FIRST_PFN, pages=_pages(asked))["huge"])
+    return map_window(host, _pages(asked))
 
 
 def _tasks(asked: Asked) -> Iterable[Task]:
-    sections = vmemmap.blocks(asked)
-    case = Case(
-        "populate",
-        asked.device_bytes,
-        sections * SECTION,
-        returns=asked.returns,
-        operation="first use",
-        times=sections,
-    )
+    case = vmemmap.case_of("populate", "first use", asked)
     for variant in asked.plain:
         yield Task(case, variant, partial(_run, variant, case))
 

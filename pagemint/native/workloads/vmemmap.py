@@ -9,21 +9,30 @@ from functools import partial
 
 from pagemint.base.memmap import PAGE, SECTION, STRUCT_PAGE
 from pagemint.native.process import Host
-from pagemint.native.workload import FIRST_PFN, Asked, Task, Timed, Variant, Workload, choose
+from pagemint.native.workload import (
+    FIRST_PFN,
+    Asked,
+    Task,
+    Timed,
+    Variant,
+    Workload,
+    choose,
+    map_window,
+)
 from pagemint.results.rows import Case
 
 BLOCK = SECTION * STRUCT_PAGE // PAGE
 """Pages of the memmap of a section."""
 
 
-def blocks(asked: Asked) -> int:
+def _sections(asked: Asked) -> int:
     """Return the number of whole sections, and of the blocks for their memmap."""
     return asked.device_bytes // PAGE // SECTION
 
 
 def pages(asked: Asked) -> int:
     """Return the pages whose memmap is mapped: those of the device, and those of its memmap."""
-    return blocks(asked) * (SECTION + BLOCK)
+    return _sections(asked) * (SECTION + BLOCK)
 
 
 def _memory(asked: Asked) -> int:
@@ -31,19 +40,24 @@ def _memory(asked: Asked) -> int:
 
 
 def _setup(host: Host, asked: Asked) -> int:
-    return int(host.ask("map", first=FIRST_PFN, pages=pages(asked))["huge"])
+    return map_window(host, pages(asked))
+
+
+def case_of(workload: str, operation: str, asked: Asked) -> Case:
+    """Return the condition of an operation on each section of the device."""
+    sections = _sections(asked)
+    return Case(
+        workload,
+        asked.device_bytes,
+        sections * SECTION,
+        returns=asked.returns,
+        operation=operation,
+        times=sections,
+    )
 
 
 def _tasks(asked: Asked) -> Iterable[Task]:
-    nr = blocks(asked)
-    case = Case(
-        "vmemmap",
-        asked.device_bytes,
-        nr * SECTION,
-        returns=asked.returns,
-        operation="blocks and fill",
-        times=nr,
-    )
+    case = case_of("vmemmap", "blocks and fill", asked)
     for variant in asked.modal:
         yield Task(case, variant, partial(run, variant, case))
 
