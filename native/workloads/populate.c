@@ -46,11 +46,6 @@ int set_memory_ro(unsigned long addr, int nr_pages)
 	return 0;
 }
 
-int set_memory_rw(unsigned long addr, int nr_pages)
-{
-	return 0;
-}
-
 void memmap_pages_add(long delta)
 {
 }
@@ -110,7 +105,6 @@ NATIVE_COMMAND(populate)
 	unsigned long blocks = first + (nr + 2) * PAGES_PER_SECTION;
 	unsigned long direct = page_offset_base, start, i;
 	struct dev_pagemap *pgmap = (void *)NATIVE_PGMAP;
-	bool enabled = memmap_shared_enabled;
 	long begun;
 	int err;
 
@@ -135,7 +129,6 @@ NATIVE_COMMAND(populate)
 	state.next_page = blocks + (nr << PMD_ORDER);
 	memmap_shared_enabled = true;
 	memmap_shared_begin(pgmap, 0);
-	memmap_shared_enabled = enabled;
 	for (i = 0; i < nr; i++) {
 		start = (unsigned long)pfn_to_page(first + i * PAGES_PER_SECTION);
 		if (!memmap_shared_map(native_pmd(start), start, start + PMD_SIZE, pgmap))
