@@ -29,7 +29,7 @@ def parse(text: str) -> int:
         raise Failure(
             f"a device of {format_size(size)} takes {format_size(needed)} of this machine's "
             f"memory, of which {format_size(free)} are free",
-            f"give --size {_fitting(size) // 10**9}GB or less",
+            f"give --size {_fitting(size) // 2**20}MiB or less",
         )
     return size
 
@@ -60,7 +60,7 @@ def _fitting(wanted: int) -> int:
     """Return the largest size up to `wanted` that this machine can hold."""
     free = machine.memory()["MemAvailable"] * 0.9
     while _needed(wanted) > free and wanted > _SMALLEST:
-        wanted //= 2
+        wanted = max(wanted // 2, _SMALLEST)
     if _needed(wanted) > free:
         raise Failure(
             f"a guest takes {format_size(_needed(_SMALLEST))} of memory, "
