@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Lets make check-vm and make check-long go on where an earlier call stopped.
 
-The outcome of each test is kept in the cache as soon as it is known, by a digest of all that the
-test consists of when the call begins. A later call leaves out the tests that have passed. The end
-of a call prints a table of all outcomes so far, and writes it to a file.
+The outcome of each test is kept in the cache as soon as it is known. Its key is a digest, taken
+when the call begins, of the files that the test may use. A later call leaves out the tests that
+have passed. The end of a call prints a table of all outcomes so far, and writes it to a file.
 """
 
 import json
@@ -22,11 +22,14 @@ from pagemint.base.git import git
 
 _ROOT = Path(__file__).resolve().parent.parent
 # The code that any test may run, and the results that texts are made of.
-_TESTED = ("pagemint", "kernel", "native", "guest", "module", "scripts", "docs/results")
+_TESTED = (
+    *("pagemint", "kernel", "native", "guest", "module", "scripts", "docs/results"),
+    *("debian", "pyproject.toml", ".ci"),
+)
 _TEXTS = ("docs", "README.md", "CONTRIBUTING.md", "Makefile")  # tested if a test file names them
 _VARIABLES = ("PAGEMINT_VM", "PAGEMINT_LONG")
 _LINE = re.compile(r"(?<![\d.])(?:linux-)?([67]\.\d+)(?![\d.])")
-_WORST = ("failed", "skipped", "passed")  # the first of them that a phase of a test ends with
+_WORST = ("failed", "skipped", "passed")  # worst first: the worst phase decides the outcome
 _COLUMNS = ("passed", "failed", "skipped", "left")
 
 
@@ -60,7 +63,7 @@ class LeaveOut:
 
 
 class Records(LeaveOut):
-    """The same, for the process that sees the outcomes of all tests, and keeps them."""
+    """The plugin for the main process: it also keeps the outcomes, and prints the table."""
 
     def __init__(self, name: str, file: Path) -> None:
         """Read the outcomes of earlier calls.
@@ -71,7 +74,7 @@ class Records(LeaveOut):
         """
         self._name = name
         self._file = file
-        common = [_digest(_TESTED), _digest(("tests/*.py", ":!tests/test_*.py"))]
+        common = [_digest(_TESTED), _digest(("tests", ":!tests/test_*.py"))]
         self._files = {}
         self._known: dict[str, _Record] = {}
         for test_file in sorted(_ROOT.glob("tests/test_*.py")):
