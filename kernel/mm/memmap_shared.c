@@ -8,8 +8,8 @@
  * its own from pgmap_populate_memmap(), which the driver calls before anybody
  * writes to a struct page of that section.
  *
- * A read of a shared struct page is right: its reference count is 0, so nobody
- * goes on to take a reference, which would write.
+ * Reading a shared struct page is safe. Its reference count is 0, so code that
+ * finds it by its PFN gets no reference, and does not write to it.
  *
  * See Documentation/mm/memmap_shared.rst.
  */
@@ -42,7 +42,7 @@ core_param(memmap_shared, memmap_shared_enabled, bool, 0644);
 /* Serialises the changes of entries. Nothing is allocated under it. */
 static DEFINE_MUTEX(memmap_shared_lock);
 
-/* The caller writes all of the pages. */
+/* ALLOC_NO_INIT: the caller writes all of the pages. */
 VISIBLE_IF_KUNIT struct page *memmap_pages_alloc(int nid, unsigned int order)
 {
 	const gfp_t gfp = GFP_KERNEL | __GFP_RETRY_MAYFAIL | __GFP_NOWARN;
@@ -75,6 +75,9 @@ static void memmap_copy_free(pmd_t pmd, struct list_head *pages)
  * vmemmap_populate_hugepages() falls back, too. They are added to @pages, and
  * the entry is that of a page table, which maps @block until memmap_copy_map().
  * vmemmap_free() frees both kinds. Returns a none entry if memory is short.
+ *
+ * Not by streaming stores: the pages that are initialised next would come from
+ * memory, which costs more than the stores save if many of the pages are used.
  */
 static pmd_t memmap_copy(int nid, struct page *block, struct list_head *pages)
 {
@@ -130,11 +133,11 @@ static bool memmap_can_share(const struct dev_pagemap *pgmap)
 
 /**
  * memmap_shared_begin() - make the struct pages that sections will share
- * @pgmap: whose sections; its ranges are added later
+ * @pgmap: that of the device; its ranges are added later
  * @nid: the node of its memory
  *
- * Does nothing unless the driver has asked for it and it is possible. Then, or
- * if there is no memory, each section gets a memmap of its own.
+ * If the driver has not asked for sharing, if it is not possible, or if memory
+ * is short, there is no such block, and each section gets a memmap of its own.
  */
 void memmap_shared_begin(struct dev_pagemap *pgmap, int nid)
 {
@@ -172,7 +175,7 @@ out_free:
 
 /**
  * memmap_shared_end() - free the struct pages that sections shared
- * @pgmap: whose sections; all its ranges are removed
+ * @pgmap: that of the device; all its ranges are removed
  */
 void memmap_shared_end(struct dev_pagemap *pgmap)
 {
@@ -193,7 +196,7 @@ void memmap_shared_end(struct dev_pagemap *pgmap)
  * @pmd: entry of the vmemmap, which maps nothing yet
  * @addr: first address to be mapped
  * @next: the end of what is to be mapped by this entry
- * @pgmap: whose section it is; NULL for ordinary memory
+ * @pgmap: that of the section; NULL for ordinary memory
  *
  * Return: true if they are mapped; false if the section is to have its own.
  */
@@ -202,7 +205,7 @@ bool __meminit memmap_shared_map(pmd_t *pmd, unsigned long addr,
 {
 	struct mem_section *ms;
 
-	/* A part of a section may share it with other memory. */
+	/* The rest of the section may be other memory. */
 	if (!pgmap || !pgmap->shared_block || next - addr != PMD_SIZE)
 		return false;
 
@@ -242,8 +245,8 @@ static int memmap_shared_replace(struct dev_pagemap *pgmap, unsigned long pfn)
 		return -ENODEV;
 
 	/*
-	 * Before the lock is taken: reclaim must not wait for somebody who
-	 * waits for it.
+	 * Allocate before taking memmap_shared_lock: reclaim may wait for a
+	 * task that waits for the lock.
 	 */
 	pmd = memmap_copy(page_to_nid(pfn_to_page(pfn)), pgmap->shared_block,
 			  &pages);
@@ -266,7 +269,10 @@ static int memmap_shared_replace(struct dev_pagemap *pgmap, unsigned long pfn)
 		set_pmd(pmd_off_k(addr), pmd);
 		spin_unlock(&init_mm.page_table_lock);
 		flush_tlb_kernel_range(addr, addr + PMD_SIZE);
-		/* Not at once: a mapping must not change its size and its frames. */
+		/*
+		 * The page table maps the shared block until here: no TLB may
+		 * have entries of two sizes that lead to different pages.
+		 */
 		if (!list_empty(&pages)) {
 			memmap_copy_map(pmd, &pages);
 			flush_tlb_kernel_range(addr, addr + PMD_SIZE);
@@ -286,18 +292,18 @@ out_put:
 
 /**
  * pgmap_populate_memmap() - make struct pages of a device writable
- * @pgmap: the device's
+ * @pgmap: that of the device
  * @pfn: the first of its pages that will be used
- * @nr_pages: how many
+ * @nr_pages: number of these pages
  *
  * A driver that sets PGMAP_SHARED_MEMMAP calls this before it initialises the
  * pages with zone_device_page_init(), or writes to their struct pages in any
  * other way. @pgmap must not be freed meanwhile. May sleep. Is cheap if the
  * pages have been used before.
  *
- * Return: 0, -EINVAL if the pages are not of @pgmap, -ENODEV if it is being
- * unmapped, or -ENOMEM if memory is short. Unless it is 0, the pages must not be
- * used.
+ * Return: 0, -EINVAL if a section that shares its memmap is not of @pgmap,
+ * -ENODEV if @pgmap is being unmapped, or -ENOMEM if memory is short. Unless it
+ * is 0, the pages must not be used.
  */
 int pgmap_populate_memmap(struct dev_pagemap *pgmap, unsigned long pfn,
 			  unsigned long nr_pages)

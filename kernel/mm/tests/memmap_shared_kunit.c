@@ -35,9 +35,9 @@ struct shared_test {
 	bool enabled;		/* memmap_shared_enabled before the test */
 	void *before;		/* a copy of struct pages */
 	struct page *pages[SHARED_SINGLE];	/* what shared_single() allocated */
-	unsigned int nr;			/* of them */
-	unsigned int limit;			/* of nr */
-	unsigned int overtaken;	/* the nr at which another task is faster, or 0 */
+	unsigned int nr;	/* pages in that array */
+	unsigned int limit;	/* most pages that shared_single() allocates */
+	unsigned int overtaken;	/* with so many, it acts as a faster task; 0: never */
 };
 
 struct shared_task {
@@ -139,6 +139,9 @@ static int shared_init(struct kunit *test)
 {
 	struct shared_test *st = kunit_kzalloc(test, sizeof(*st), GFP_KERNEL);
 
+	if (PAGES_PER_SECTION * sizeof(struct page) != PMD_SIZE ||
+	    !cpu_feature_enabled(X86_FEATURE_PSE))
+		kunit_skip(test, "the vmemmap of a section is not one PMD");
 	KUNIT_ASSERT_NOT_NULL(test, st);
 	st->before = vmalloc(SHARED_BYTES);
 	KUNIT_ASSERT_NOT_NULL(test, st->before);
