@@ -16,6 +16,6 @@ void native_fail(const char *what, unsigned long addr)
 {
 	char text[128];
 
-	snprintf(text, sizeof(text), "no stand-in for %s at %#lx", what, addr);
+	snprintf(text, sizeof(text), "the host cannot go on: %s (%#lx)", what, addr);
 	host_die(text);
 }

@@ -35,7 +35,7 @@ static const char *const class_names[] = {
 /* The returns of a kernel after boot, which depend on the CPU. */
 enum native_returns {
 	NATIVE_RET_PLAIN,	/* ret */
-	NATIVE_RET_SAFE,	/* AMD Zen 1 to 4, and guests not told of a fix */
+	NATIVE_RET_SAFE,	/* AMD Zen 1 to 4, and VMs not told that the CPU lacks the flaw */
 	NATIVE_RET_UNTRAINED,	/* AMD Zen 1 and 2, if they do not use Safe RET */
 };
 
@@ -194,7 +194,7 @@ static void patch_jump(const struct jump_entry *e)
 		if (jumps)
 			put_nops(code, *code == 0xeb ? 2 : 5);
 	} else if (!jumps)
-		native_fail("a branch to be turned on", (unsigned long)code);
+		native_fail("a branch would have to be turned on", (unsigned long)code);
 }
 
 /* The target of returns, or NULL for plain ones. */
@@ -210,7 +210,7 @@ static const u8 *return_thunk(enum native_returns returns)
 	if (returns == NATIVE_RET_UNTRAINED && IS_ENABLED(CONFIG_MITIGATION_UNRET_ENTRY))
 		return (u8 *)retbleed_return_thunk;
 	if (returns != NATIVE_RET_PLAIN)
-		native_fail("the mitigation of returns", returns);
+		native_fail("this configuration lacks the mitigation of returns", returns);
 	return NULL;
 }
 
@@ -220,7 +220,7 @@ static void patch_return(u8 *site, const u8 *thunk)
 	s32 disp = thunk - (site + 5);
 
 	if (*site != 0xe9)
-		native_fail("a return that is no jump", (unsigned long)site);
+		native_fail("a return is not a jump", (unsigned long)site);
 	if (thunk)
 		put(site + 1, (u8 *)&disp, sizeof(disp));
 	else

@@ -118,7 +118,7 @@ static void native_truncate(unsigned long pfn)
 {
 	native_entry = xa_mk_value(pfn << NATIVE_DAX_SHIFT | NATIVE_DAX_PMD);
 	if (!dax_delete_mapping_entry(native_mapping, 0))
-		native_fail("an entry that is not deleted", pfn);
+		native_fail("an entry is not deleted", pfn);
 }
 
 /*

@@ -108,7 +108,7 @@ static void native_online_page(struct page *page, unsigned int order)
 
 	for (i = 0; i < 1UL << order; i++)
 		if (!PageOffline(page + i) || page_count(page + i) != 1)
-			native_fail("a page in a state that no driver expects",
+			native_fail("a page is in a state that no driver expects",
 				    page_to_pfn(page + i));
 	generic_online_page(page, order);
 }
@@ -137,7 +137,7 @@ NATIVE_COMMAND(hotplug)
 		*going_online = 0;
 		begun = native_now();
 		if (online_pages(pfn, nr, native_normal(), NULL))
-			native_fail("a block that does not go online", pfn);
+			native_fail("a block does not go online", pfn);
 		walk += native_now() - *going_online;
 		init += *going_online - begun;
 	}
@@ -166,7 +166,7 @@ NATIVE_COMMAND(online)
 	if (before) {
 		native_zone(r, first, PAGES_PER_SECTION);
 		if (online_pages(first, PAGES_PER_SECTION, zone, NULL))
-			native_fail("a block that does not go online", first);
+			native_fail("a block does not go online", first);
 	}
 	native_zone(r, first, below);
 	/* A zone without pages would get per-CPU lists. */
@@ -178,7 +178,7 @@ NATIVE_COMMAND(online)
 	native_begin(start, PAGES_PER_SECTION, present | early);
 	begun = native_now();
 	if (online_pages(start, PAGES_PER_SECTION, zone, NULL))
-		native_fail("a block that does not go online", start);
+		native_fail("a block does not go online", start);
 	native_answer(r, "ns", native_now() - begun);
 	native_answer(r, "contiguous", zone->contiguous);
 }

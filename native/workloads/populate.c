@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The first use of each section of a device whose sections share a memmap:
- * pgmap_populate_memmap(), with the page tables of a kernel that nobody walks.
+ * A device whose sections share a memmap: its bind, and pgmap_populate_memmap() at the
+ * first use of each section. No CPU walks the page tables that they write.
  */
 #include <linux/memory_hotplug.h>
 #include <linux/memremap.h>
@@ -16,8 +16,9 @@ NATIVE_REPLACED("mm/memmap_shared.o:__alloc_frozen_pages_noprof=native_alloc_blo
 
 #ifdef CONFIG_MEMMAP_SHARED
 #include <../mm/memmap_shared.h>
+#include <../mm/mm_init.h>
 
-/* These bits make an entry of a page table present; nobody looks at others. */
+/* These flags make an entry of a page table present; nobody looks at others. */
 #define NATIVE_TABLE	_KERNPG_TABLE_NOENC
 
 struct mm_struct init_mm;
@@ -55,7 +56,7 @@ void flush_tlb_kernel_range(unsigned long start, unsigned long end)
 	state.flushes++;
 }
 
-/* Not the free lists: the block that the command has for this section. */
+/* Replaces the page allocator: returns the block that the command has for this section. */
 struct page *native_alloc_block(gfp_t gfp, unsigned int order, int nid, nodemask_t *mask,
 				unsigned int alloc_flags);
 struct page *native_alloc_block(gfp_t gfp, unsigned int order, int nid, nodemask_t *mask,
@@ -92,16 +93,17 @@ static pmd_t *native_pmd(unsigned long addr)
 }
 
 /*
- * populate tree= first= sections=: gives each of SECTIONS sections from PFN FIRST a
- * memmap of its own. The window has these sections first, then one whose memmap is
- * the shared block, then one for page tables, then the struct pages of the blocks.
- * The memory of a section's block is its memmap in the window, so that the result
- * can be read there. Answers shares=1, ns= and flushes=; or shares=0 if the tree
- * has no shared memmap.
+ * populate tree= first= sections= used=: binds SECTIONS sections from PFN FIRST, and
+ * gives the first USED of them a memmap of their own. The window has these sections
+ * first, then one whose memmap is the shared block, then one for page tables, then
+ * the struct pages of the blocks. The memory of a section's block is its memmap in
+ * the window, so that the result can be read there. Answers shares=1, bind_ns=,
+ * use_ns= and flushes=; or shares=0 if the tree has no shared memmap.
  */
 NATIVE_COMMAND(populate)
 {
 	unsigned long first = native_number(r, "first"), nr = native_number(r, "sections");
+	unsigned long used = native_number(r, "used");
 	unsigned long blocks = first + (nr + 2) * PAGES_PER_SECTION;
 	unsigned long direct = page_offset_base, start, i;
 	struct dev_pagemap *pgmap = (void *)NATIVE_PGMAP;
@@ -128,24 +130,28 @@ NATIVE_COMMAND(populate)
 
 	state.next_page = blocks + (nr << PMD_ORDER);
 	memmap_shared_enabled = true;
+	begun = native_now();
 	memmap_shared_begin(pgmap, 0);
 	for (i = 0; i < nr; i++) {
 		start = (unsigned long)pfn_to_page(first + i * PAGES_PER_SECTION);
 		if (!memmap_shared_map(native_pmd(start), start, start + PMD_SIZE, pgmap))
-			native_fail("a section that does not share", start);
+			native_fail("a section does not share its memmap", start);
 	}
+	/* As a bind does; where nothing is shared, memmap_init_zone_device() does it. */
+	pageblock_migratetype_init_range(first, nr * PAGES_PER_SECTION, MIGRATE_MOVABLE, false);
+	native_answer(r, "bind_ns", native_now() - begun);
 
 	state.next_page = blocks;
 	state.flushes = 0;
 	begun = native_now();
-	err = pgmap_populate_memmap(pgmap, first, nr * PAGES_PER_SECTION);
-	native_answer(r, "ns", native_now() - begun);
+	err = pgmap_populate_memmap(pgmap, first, used * PAGES_PER_SECTION);
+	native_answer(r, "use_ns", native_now() - begun);
 	native_answer(r, "flushes", state.flushes);
 	native_answer(r, "shares", 1);
 	page_offset_base = direct;
 	memset(pgmap, 0, sizeof(*pgmap));
 	if (err)
-		native_fail("a section that is not populated", -err);
+		native_fail("a section is not populated", -err);
 }
 #else
 NATIVE_COMMAND(populate)
@@ -153,6 +159,7 @@ NATIVE_COMMAND(populate)
 	/* An argument that nobody reads is an error. */
 	native_number(r, "first");
 	native_number(r, "sections");
+	native_number(r, "used");
 	native_answer(r, "shares", 0);
 }
 #endif

@@ -25,7 +25,7 @@ DEVICE = 65 << 27
 """Bytes of the device. Its start is not aligned, so 64 whole memory blocks of 128 MiB fit."""
 
 MARK = "__x64_sys_personality"
-"""The function that guest/marks.py has executed as a mark."""
+"""The function that the plugin takes for a mark: guest/marks.py makes the guest call it."""
 
 # With -icount the guest's clock follows its instructions, so timer interrupts take the same share
 # of each run.

@@ -30,8 +30,8 @@ _CHUNK = 4 << 20
 _NUMBERS = (1, 64, 1024, 8192)
 """The blocks of 128 MiB that are brought online, by their number in the zone."""
 
-_LAST_PFN = FIRST_PFN + (_NUMBERS[-1] - 1) * SECTION
-"""The first page of the block that a run brings online; all earlier blocks are below it."""
+_TIMED_PFN = FIRST_PFN + (_NUMBERS[-1] - 1) * SECTION
+"""The first page of the block that is timed: all blocks that are online before it are below."""
 
 
 def _pages(asked: Asked, block: int) -> int:
@@ -77,7 +77,7 @@ def _online_memory(asked: Asked) -> int:
 
 
 def _online_setup(host: Host, asked: Asked) -> int:
-    answer = host.ask("map", first=_LAST_PFN, pages=SECTION)
+    answer = host.ask("map", first=_TIMED_PFN, pages=SECTION)
     host.ask("repeat", pages=SECTION, times=_NUMBERS[-1] - 1)
     return int(answer["huge"])
 
@@ -96,7 +96,7 @@ def _online_tasks(asked: Asked) -> Iterable[Task]:
 
 
 def _online(variant: Variant, number: int, host: Host) -> Timed:
-    answer = host.ask("online", tree=variant.tree, start=_LAST_PFN, before=number - 1)
+    answer = host.ask("online", tree=variant.tree, start=_TIMED_PFN, before=number - 1)
     return Timed(int(answer["ns"]))
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The first use of each section of a device whose sections share a memmap.
+"""A device whose sections share a memmap: its bind, and the first use of each section.
 
-A tree that has no shared memmap writes it at the bind instead: its time is that of the blocks and
-the fill, as in the workload vmemmap.
+A tree that has no shared memmap writes all of it at the bind: its time, with which both are
+compared, is that of the blocks and the fill, as in the workload vmemmap.
 """
 
 from collections.abc import Iterable
@@ -31,16 +31,19 @@ def _setup(host: Host, asked: Asked) -> int:
 
 
 def _tasks(asked: Asked) -> Iterable[Task]:
-    case = vmemmap.case_of("populate", "first use", asked)
+    bind = vmemmap.case_of("populate", "bind", asked)
+    use = vmemmap.case_of("populate", "first use", asked)
     for variant in asked.plain:
-        yield Task(case, variant, partial(_run, variant, case))
+        yield Task(bind, variant, partial(_run, variant, bind, 0, "bind_ns"))
+        yield Task(use, variant, partial(_run, variant, use, use.times, "use_ns"))
 
 
-def _run(variant: Variant, case: Case, host: Host) -> Timed:
-    answer = host.ask("populate", tree=variant.tree, first=FIRST_PFN, sections=case.times)
+def _run(variant: Variant, case: Case, used: int, part: str, host: Host) -> Timed:
+    where = {"first": FIRST_PFN, "sections": case.times, "used": used}
+    answer = host.ask("populate", tree=variant.tree, **where)
     if answer["shares"] == "0":
         return vmemmap.run(variant, case, host)
-    return Timed(int(answer["ns"]))
+    return Timed(int(answer[part]))
 
 
 WORKLOADS = (
