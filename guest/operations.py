@@ -100,7 +100,7 @@ def stock(modes: Modes) -> Iterator[Record]:
         device, size = prepare()
         for tree in ("base", "module"):
             modes.choose(tree)
-            # The first bind allocates what later ones find.
+            # Warm up: later binds reuse memory that the first one allocates.
             device.bind()
             device.unbind()
             before = counts()
@@ -122,7 +122,7 @@ def _namespace(driver: str, where: str) -> tuple[Device, int]:
 
 
 def _quiet() -> Operations:
-    """Keep the kernel from other work at times of its own."""
+    """Turn off work that the kernel does in the background, and return the marks."""
     # The console prints at any time, and slowly; errors and warnings are enough.
     Path("/proc/sys/kernel/printk").write_text("5")
     # khugepaged copies memory at any time; only memory that asks for it needs huge pages here.
@@ -255,7 +255,7 @@ def _kmem(marks: Operations) -> Iterator[Record]:
         online = marks.around(
             f"online {count} blocks", count * block, partial(_change, new, "online_movable")
         )
-        # The last block first: the zone shrinks.
+        # The last block goes first, so that the zone shrinks each time.
         offline = marks.around(
             f"offline {count} blocks", count * block, partial(_change, new[::-1], "offline")
         )
@@ -273,7 +273,7 @@ def _migration(marks: Operations, hmm_module: str) -> Iterator[Record]:
     yield {"running": "migration"}
     run("insmod", hmm_module)
     size = MOVED * ALIGN
-    # One folio more: the first migration allocates memory for the device.
+    # One folio more to warm up: the first migration allocates memory for the device.
     with mmap.mmap(-1, size + 2 * ALIGN, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:
         start = -(-address_of(memory) // ALIGN) * ALIGN
         skipped = start - address_of(memory)

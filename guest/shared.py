@@ -38,8 +38,8 @@ SECTION = 128 << 20  # bytes
 TASKS = 4  # processes that use the same section first
 OFFLINE = Path("/sys/devices/system/memory/hard_offline_page")
 FAIL = Path("/sys/kernel/debug/fail_page_alloc")
-ORDER = 9  # of the block that a section gets, unless there is none
-POPULATES = "dax_direct_access"  # the function all of whose allocations are for memmaps
+ORDER = 9  # the block of a section; without one it gets single pages
+POPULATES = "dax_direct_access"  # it allocates only to populate sections
 FLUSH = "do_flush_tlb_all"  # each CPU calls it
 SECTIONS = Path("/sys/kernel/debug/memmap_shared")
 
@@ -123,8 +123,8 @@ def _uses(device: _Device) -> Iterator[Record]:
     works: dict[str, Callable[[_Device, Path], str]] = {
         "read and write": _read_and_write,
         "mapping": _map,
-        "first use by several processes": _race,
-        "memory failure": _fail,
+        "first use by several processes": _use_together,
+        "memory failure": _memory_failure,
     }
     for kind, command in SMALL.items():
         for name, work in works.items():
@@ -176,8 +176,8 @@ def _map(device: _Device, path: Path) -> str:
     return device.expect_populated(0 if device.reserved else 1, 3)
 
 
-def _race(device: _Device, path: Path) -> str:
-    """Let processes touch all pages of a file, each at other offsets, and each in another order."""
+def _use_together(device: _Device, path: Path) -> str:
+    """Let processes touch the pages of a file: each its own ones, some forwards, some backwards."""
     with _mapped(path, LARGE) as memory:
         children = [child(partial(_touch_every, memory, task)) for task in range(TASKS)]
         ended = [status_of(one) for one in children]
@@ -194,7 +194,7 @@ def _touch_every(memory: mmap.mmap, task: int) -> None:
         memory[offset] = task + 1
 
 
-def _fail(device: _Device, path: Path) -> str:
+def _memory_failure(device: _Device, path: Path) -> str:
     """Report a memory error for an unused page, which has no user, and for one that is mapped."""
     _, start, pages = last_range()
     # Some file systems know that no file has it, others leave it to the kernel, which refuses it.
