@@ -17,6 +17,9 @@ DRIVERS = {"pfn": "nd_pmem", "dax": "dax_pmem"}
 ALIGN = 2 << 20  # bytes: the alignment of most devdax namespaces, and the size of a fault in them
 LARGE_ALIGN = 1 << 30  # bytes: that of others
 MAPPED = 64 * ALIGN  # bytes of a short mapping
+_DROP_CACHES = Path("/proc/sys/vm/drop_caches")
+_STEADY = 1 << 18  # bytes by which free memory may change in a second when it is settled
+_TRIES = 30
 
 
 def run(*argv: str | Path) -> str:
@@ -46,6 +49,21 @@ def meminfo() -> dict[str, int]:
     """Return the sizes in /proc/meminfo, in bytes."""
     found = re.findall(r"^(\S+): +(\d+) kB$", Path("/proc/meminfo").read_text(), re.MULTILINE)
     return {name: int(kib) << 10 for name, kib in found}
+
+
+def settled() -> dict[str, int]:
+    """Return meminfo() without caches, once it hardly changes.
+
+    An unbind frees what it knew of each section after an RCU grace period: 10 MiB for 16 TiB.
+    """
+    for _ in range(_TRIES):
+        before = meminfo()
+        put(_DROP_CACHES, "3")
+        time.sleep(1)
+        sizes = meminfo()
+        if abs(sizes["MemAvailable"] - before["MemAvailable"]) < _STEADY:
+            break
+    return sizes
 
 
 def put(path: Path, text: str) -> None:

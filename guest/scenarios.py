@@ -39,9 +39,9 @@ from devices import (
     Namespace,
     PrivateMemory,
     last_range,
-    meminfo,
     memmap_bytes,
     run,
+    settled,
     the_one,
 )
 from first_use import Use
@@ -221,8 +221,7 @@ def leaks(modes: Modes, count: int, device: Device, mode: str) -> Iterator[Recor
     device.bind()
     for number in range(count + 20):
         if number in (20, count + 19):
-            Path("/proc/sys/vm/drop_caches").write_text("3")
-            sizes = meminfo()
+            sizes = settled()
             used = {name: sizes[name] for name in ("MemAvailable", "Slab", "PageTables")}
             yield {"mode": mode, "cycle": number, "memmap_bytes": memmap_bytes() - memory, **used}
         device.unbind()
