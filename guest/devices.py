@@ -56,8 +56,9 @@ def settled() -> dict[str, int]:
 
     An unbind frees what it knew of each section after an RCU grace period: 10 MiB for 16 TiB.
     """
+    sizes = meminfo()
     for _ in range(_TRIES):
-        before = meminfo()
+        before = sizes
         put(_DROP_CACHES, "3")
         time.sleep(1)
         sizes = meminfo()

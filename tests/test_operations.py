@@ -139,10 +139,7 @@ def test_sections_that_are_used_have_the_memmap_of_a_bind() -> None:
         memmap = mmap.mmap(descriptor, window * STRUCT_PAGE)
         uses = {"first": FIRST_PFN, "sections": sections, "used": sections}
         init = {"start": FIRST_PFN, "pages": sections * SECTION, "type": "private", "order": 0}
-        for command, where in (
-            ("init", init),
-            ("populate", uses),
-        ):
+        for command, where in (("init", init), ("populate", uses)):
             host.ask("poison", byte=POISON, first=FIRST_PFN, pages=window)
             answer = host.ask(command, tree="patched", **where)
             left.append(memmap[: sections * SECTION * STRUCT_PAGE])
