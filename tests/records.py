@@ -24,7 +24,7 @@ _ROOT = Path(__file__).resolve().parent.parent
 # The code that any test may run, and the results that texts are made of.
 _TESTED = (
     *("pagemint", "kernel", "native", "guest", "module", "scripts", "docs/results"),
-    *("debian", "pyproject.toml", ".ci"),
+    *("debian", "pyproject.toml"),
 )
 _TEXTS = ("docs", "README.md", "CONTRIBUTING.md", "Makefile")  # tested if a test file names them
 _VARIABLES = ("PAGEMINT_VM", "PAGEMINT_LONG")
