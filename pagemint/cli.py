@@ -7,7 +7,7 @@ import importlib
 import os
 import signal
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from types import FrameType, ModuleType
 from typing import NoReturn
 
@@ -36,10 +36,19 @@ class _Parser(argparse.ArgumentParser):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit status."""
+    return guarded(lambda: _run(list(sys.argv[1:] if argv is None else argv)))
+
+
+def guarded(work: Callable[[], int]) -> int:
+    """Do work that returns an exit status; turn a failure or a signal into one line and a status.
+
+    SIGTERM and SIGHUP end it as Ctrl-C does. SIGHUP stays ignored if it was: nohup does that.
+    """
     try:
         signal.signal(signal.SIGTERM, _interrupt)
-        signal.signal(signal.SIGHUP, _interrupt)
-        status = _run(list(sys.argv[1:] if argv is None else argv))
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+            signal.signal(signal.SIGHUP, _interrupt)
+        status = work()
         sys.stdout.flush()
         return status
     except KeyboardInterrupt:

@@ -5,7 +5,6 @@ import sys
 from pathlib import Path
 
 from pagemint import cli
-from pagemint.base.errors import Failure
 from pagemint.base.progress import note
 from pagemint.commands import doctor
 from pagemint.guests import lab, x86
@@ -32,17 +31,11 @@ def _kvm_works() -> bool:
 
 def main() -> int:
     """Run `pagemint vm` or `pagemint host`; further arguments are passed on."""
-    try:
-        command = _GUESTS if _kvm_works() else _HERE
-        if command == _HERE:
-            note("no guest runs under KVM: two modules are loaded into the running kernel instead")
-    except Failure as failure:
-        print(f"pagemint: {failure}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        return 130
+    command = _GUESTS if _kvm_works() else _HERE
+    if command == _HERE:
+        note("no guest runs under KVM: two modules are loaded into the running kernel instead")
     return cli.main([*command, *_RESULT, *sys.argv[1:]])
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(cli.guarded(main))

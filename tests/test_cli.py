@@ -104,18 +104,22 @@ def test_missing_apt_is_one_line() -> None:
     assert "apt-get install apt" in ended.stderr or "debian-archive-keyring" in ended.stderr
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_signals_end_it_in_one_line(number: signal.Signals) -> None:
-    program = (
+def _waiting(seconds: int) -> str:
+    """Return a program that runs a command which prints a word and waits."""
+    return (
         "import sys, types, time\n"
         "from pagemint.cli import main\n"
         "module = types.ModuleType('pagemint.commands.doctor')\n"
         "module.add_arguments = lambda parser: None\n"
-        "module.main = lambda args: (print('ready', flush=True), time.sleep(30))\n"
+        f"module.main = lambda args: (print('ready', flush=True), time.sleep({seconds}))[1]\n"
         "sys.modules['pagemint.commands.doctor'] = module\n"
         "sys.exit(main(['doctor']))\n"
     )
-    argv = [sys.executable, "-c", program]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_signals_end_it_in_one_line(number: signal.Signals) -> None:
+    argv = [sys.executable, "-c", _waiting(30)]
     pipe = subprocess.PIPE
     with subprocess.Popen(argv, stdout=pipe, stderr=pipe, text=True) as child:
         assert child.stdout is not None
@@ -123,6 +127,18 @@ def test_signals_end_it_in_one_line(number: signal.Signals) -> None:
         child.send_signal(number)
         _, err = child.communicate(timeout=10)
     assert (child.returncode, err) == (130, "pagemint: interrupted; run again to continue\n")
+
+
+def test_nohup_keeps_it_running() -> None:
+    argv = ["nohup", sys.executable, "-c", _waiting(1)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(argv, stdout=pipe, stderr=pipe, stdin=pipe, text=True) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "ready\n"
+        child.send_signal(signal.SIGHUP)
+        _, err = child.communicate(timeout=10)
+    assert "interrupted" not in err
+    assert child.returncode == 0
 
 
 def test_closed_stdout_is_quiet() -> None:

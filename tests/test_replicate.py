@@ -2,6 +2,7 @@
 """`make replicate`: guests if KVM works, else the running kernel."""
 
 import runpy
+import signal
 from pathlib import Path
 
 import pytest
@@ -24,12 +25,20 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
         lines.append(argv)
         return 0
 
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
     monkeypatch.setattr(cli, "main", run)
     monkeypatch.setattr(steps, "source_for", lambda line, own: None)
     monkeypatch.setattr("pagemint.kernels.trees.pair", lambda found: (None, None))
     monkeypatch.setattr(image, "kernel", lambda tree, fragments: image.Kernel)
     monkeypatch.setattr("sys.argv", ["replicate.py", "--size", "32GB"])
     return lines
+
+
+def _status() -> object:
+    """Run the script, and return its exit status."""
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(str(_SCRIPT), run_name="__main__")
+    return ended.value.code
 
 
 @pytest.mark.parametrize(
@@ -41,7 +50,7 @@ def test_guests_are_used_only_if_a_whole_kernel_boots(
 ) -> None:
     monkeypatch.setattr(doctor, "check_kvm", lambda device: doctor.Check("KVM", sector, ""))
     monkeypatch.setattr(x86, "choose_accel", lambda asked, image: accel)
-    assert runpy.run_path(str(_SCRIPT))["main"]() == 0
+    assert _status() == 0
     ((first, *rest),) = ran
     assert first == command
     assert rest[-2:] == ["--size", "32GB"]
@@ -55,7 +64,7 @@ def test_the_running_kernel_is_left_alone_while_kvm_was_not_tried(
     exists = Path.exists
     monkeypatch.setattr(Path, "exists", lambda one: str(one) == "/dev/kvm" or exists(one))
     monkeypatch.setattr("shutil.which", lambda program, path: None)
-    assert runpy.run_path(str(_SCRIPT))["main"]() == 1
+    assert _status() == 1
     assert "install them: apt-get install qemu-system-x86" in capsys.readouterr().err
     assert not ran
 
@@ -68,6 +77,6 @@ def test_a_failure_is_one_line(
 
     monkeypatch.setattr(doctor, "check_kvm", lambda device: doctor.Check("KVM", True, ""))
     monkeypatch.setattr(steps, "source_for", fail)
-    assert runpy.run_path(str(_SCRIPT))["main"]() == 1
+    assert _status() == 1
     assert capsys.readouterr().err == "pagemint: there is no mirror; check the network\n"
     assert not ran

@@ -18,8 +18,8 @@ from mutants import faults
 from mutants.faults import Mutant
 from mutants.judge import Judge, is_judged_by
 from mutants.verdicts import Table, Verdicts
+from pagemint import cli
 from pagemint.base import cache, files, machine
-from pagemint.base.errors import Failure
 from pagemint.base.progress import note
 from pagemint.kernels import sources, steps, trees
 
@@ -83,9 +83,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except KeyboardInterrupt:
-        sys.exit("interrupted; the verdicts so far are kept, and another call goes on from there")
-    except Failure as failure:
-        sys.exit(str(failure))
+    sys.exit(cli.guarded(main))
