@@ -9,7 +9,8 @@
  * writes to a struct page of that section.
  *
  * Reading a shared struct page is safe. Its reference count is 0, so code that
- * finds it by its PFN gets no reference, and does not write to it.
+ * takes a reference first gets none, and does not write. Code that takes none has
+ * to look before it writes: memory_failure() finds no mapping.
  *
  * See Documentation/mm/memmap_shared.rst.
  */
@@ -46,13 +47,9 @@ static DEFINE_MUTEX(memmap_shared_lock);
 VISIBLE_IF_KUNIT struct page *memmap_pages_alloc(int nid, unsigned int order)
 {
 	const gfp_t gfp = GFP_KERNEL | __GFP_RETRY_MAYFAIL | __GFP_NOWARN;
-	struct page *page;
 
 	KUNIT_STATIC_STUB_REDIRECT(memmap_pages_alloc, nid, order);
-	page = __alloc_frozen_pages(gfp, order, nid, NULL, ALLOC_NO_INIT);
-	if (page)
-		set_page_refcounted(page);
-	return page;
+	return __alloc_pages(gfp, order, nid, NULL, ALLOC_NO_INIT);
 }
 
 /* Free what memmap_copy() has allocated so far. */
@@ -136,8 +133,8 @@ static bool memmap_can_share(const struct dev_pagemap *pgmap)
  * @pgmap: that of the device; its ranges are added later
  * @nid: the node of its memory
  *
- * If the driver has not asked for sharing, if it is not possible, or if memory
- * is short, there is no such block, and each section gets a memmap of its own.
+ * There is no such block if the driver has not asked for sharing, if it is not
+ * possible, or if memory is short. Each section then gets a memmap of its own.
  */
 void memmap_shared_begin(struct dev_pagemap *pgmap, int nid)
 {

@@ -12,7 +12,7 @@
 #include "glue.h"
 
 NATIVE_OBJECTS("mm/memmap_shared.o", "mm/memremap.o", "arch/x86/lib/memcpy_64.o");
-NATIVE_REPLACED("mm/memmap_shared.o:__alloc_frozen_pages_noprof=native_alloc_block");
+NATIVE_REPLACED("mm/memmap_shared.o:__alloc_pages_noprof=native_alloc_block");
 
 #ifdef CONFIG_MEMMAP_SHARED
 #include <../mm/memmap_shared.h>
