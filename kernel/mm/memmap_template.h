@@ -37,8 +37,9 @@ enum memmap_init_mode {
  * @mode: how they are written
  * @nr_images: pages at the start of a unit that have an image
  * @nr_units: units that the images come from so far, at most 2
- * @image: the first pages of the next unit; of the only one while @nr_units is 1
- * @step: what each word of @image advances by from unit to unit
+ * @image: the first pages of the first unit while @nr_units is 1; later those of
+ *         the unit to be written next
+ * @step: how much each word of @image grows from unit to unit
  *
  * A unit is a compound, or a whole run of single pages.
  */
@@ -102,8 +103,8 @@ memmap_template_nr_slow(const struct memmap_template *t, unsigned long nr_pages)
  * memmap_template_drain() - order what was written before later stores
  * @t: the template
  *
- * Each thread drains before it lets another read the pages, and before it
- * reads or writes them with ordinary stores itself.
+ * Each thread drains before another CPU may read the pages, and before it
+ * overwrites them with ordinary stores itself.
  */
 static inline void memmap_template_drain(const struct memmap_template *t)
 {
