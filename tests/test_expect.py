@@ -11,7 +11,8 @@ import pytest
 from command_line import ARGV, pagemint
 
 from pagemint.base import cache
-from pagemint.base.errors import Failure
+from pagemint.base.errors import Failure, MachineFailure, TreeFailure
+from pagemint.kernels import trees
 from pagemint.results import expect
 from pagemint.results.expect import PLACEMENTS, Expectation
 from pagemint.results.rows import Case, Row
@@ -145,6 +146,13 @@ def test_a_tree_that_does_not_build_is_skipped_by_a_bisection(
     ended = _bench(user_cache, *argv)
     assert (ended.returncode, ended.stdout) == (125, "")
     assert f"patch 1 of {broken} (broken.patch) does not apply to Linux 7.3" in ended.stderr
+
+
+def test_a_full_disk_is_not_the_fault_of_a_tree(tmp_path: Path) -> None:
+    with pytest.raises(MachineFailure, match="GB free"), trees.blamed("new"):
+        cache.need_space(tmp_path, 1 << 60, "a tree")
+    with pytest.raises(TreeFailure), trees.blamed("new"):
+        raise Failure("it does not compile", "mend it")
 
 
 def test_a_base_that_cannot_be_built_ends_a_bisection(tmp_path: Path) -> None:

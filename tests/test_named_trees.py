@@ -139,8 +139,10 @@ def test_mails_are_read_as_people_send_them(tmp_path: Path) -> None:
         "Re: [PATCH 1/2] one": f"Or so:\n{diff}",
         "[PATCH 2/2] two": diff,
     }
+    # The second line is what git send-email writes if somebody answers y to its question.
+    kind = "Content-Type: text/plain; charset=y"
     text = "".join(
-        f"From x Mon Sep 17 00:00:00 2001\nSubject: {subject}\n\n{body}\n"
+        f"From x Mon Sep 17 00:00:00 2001\nSubject: {subject}\n{kind}\n\n{body}\n"
         for subject, body in mails.items()
     )
     for end in ("\n", "\r\n"):
@@ -160,6 +162,7 @@ def test_mails_are_read_as_people_send_them(tmp_path: Path) -> None:
         (["base=linux"], "the name base is taken; choose another name"),
         (["a=linux", "a=linux"], "there are two trees named a; rename one"),
         (["a=nowhere"], "--tree a: there is no nowhere; give DIR, DIR@REV"),
+        (["a=~nobody-here/x"], "--tree a: there is no ~nobody-here/x; give DIR, DIR@REV"),
         (
             ["a=linux@v9"],
             "--tree a: linux has no commit v9 (git rev-parse in linux failed: fatal: ",

@@ -312,6 +312,22 @@ def test_a_plain_directory_inside_a_checkout_becomes_one_of_its_own(
     assert _git(tmp_path, "for-each-ref") == ""
 
 
+@pytest.mark.parametrize("kind", ["plain", "checkout"])
+def test_a_hook_of_another_repository_may_call(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    tree: Path = request.getfixturevalue(kind)
+    other = tmp_path / "other"
+    other.mkdir()
+    _git(other, "init", "-q", "-b", "outer")
+    with monkeypatch.context() as hook:
+        hook.setenv("GIT_DIR", str(other / ".git"))
+        hook.setenv("GIT_INDEX_FILE", str(other / ".git/index"))
+        branches.commit(tree, _TEXTS)
+    assert _git(other, "for-each-ref") == ""
+    assert _BRANCHES[-1] in _git(tree, "branch", "--show-current")
+
+
 def test_settings_for_commits_do_not_matter(plain: Path, git_home: Path) -> None:
     with (git_home / "gitconfig").open("a") as file:
         file.write("[commit]\n\tgpgSign = true\n[gpg]\n\tprogram = false\n")

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-from pagemint.base.errors import Failure
+from pagemint.base.errors import Failure, MachineFailure
 from pagemint.base.progress import note
 
 _STAMP = ".complete"
@@ -123,8 +123,10 @@ def entries() -> list[Entry]:
         # apt keeps its lists in a directory beside the entries.
         if path.is_dir() and path.parent.name != "apt":
             stamp = path / _STAMP
-            used = (stamp if stamp.exists() else path).stat().st_mtime
-            found.append(Entry(path.parent.name, path, used, _files(path, sizes)))
+            # Another process may be renaming or removing it.
+            with suppress(FileNotFoundError):
+                used = (stamp if stamp.exists() else path).stat().st_mtime
+                found.append(Entry(path.parent.name, path, used, _files(path, sizes)))
     return sorted(found, key=lambda entry: (entry.used, entry.path))
 
 
@@ -216,14 +218,14 @@ def need_space(path: Path, size: int, what: str) -> None:
     """Check that the file system of `path`, which need not exist yet, has `size` bytes free.
 
     Raises:
-        Failure: it has less.
+        MachineFailure: it has less.
     """
     path = path.absolute()
     while not path.exists():
         path = path.parent
     free = shutil.disk_usage(path).free
     if free < size:
-        raise Failure(
+        raise MachineFailure(
             f"{what} needs {size / 1e9:.1f} GB on the disk of {path}, which has "
             f"{free / 1e9:.1f} GB free",
             "free some, or set XDG_CACHE_HOME to a directory on another disk",

@@ -19,5 +19,9 @@ class Failure(Exception):
         return " ".join(f"{self.message}; {self.remedy}".split())
 
 
+class MachineFailure(Failure):
+    """A failure of this machine: its disk is full, it lacks a program, or has no network."""
+
+
 class TreeFailure(Failure):
     """A failure of a tree that the user named: it does not build, or lacks the code."""

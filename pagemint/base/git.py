@@ -2,18 +2,34 @@
 """Runs git."""
 
 import os
-from collections.abc import Mapping
 from pathlib import Path
 
 from pagemint.base.run import run
 
+# A hook of git's, or a script, may have set these for another repository.
+_ELSEWHERE = (
+    "GIT_COMMON_DIR",
+    "GIT_DIR",
+    "GIT_INDEX_FILE",
+    "GIT_NAMESPACE",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_PREFIX",
+    "GIT_WORK_TREE",
+)
 
-def git(directory: Path, *argv: str, env: Mapping[str, str] | None = None) -> str:
-    """Run git in a directory, with a whole environment if it is not this one's.
+
+def git(directory: Path, *argv: str, **variables: str) -> str:
+    """Run git on the repository of a directory, whatever repository it is called from.
+
+    Args:
+        directory: where it runs.
+        argv: its arguments.
+        variables: further environment variables.
 
     Raises:
         Failure: git fails.
     """
+    env = _environment() | variables
     return run(["git", *argv], cwd=directory, env=env, what=f"git {argv[0]} in {directory}")
 
 
@@ -26,5 +42,9 @@ def apply(diff: Path, tree: Path, what: str) -> None:
         Failure: it does not apply. The message begins with `what` and has git's error.
     """
     # Keep git from using a repository above the directory.
-    env = os.environ | {"GIT_CEILING_DIRECTORIES": str(tree.parent), "LC_ALL": "C"}
+    env = _environment() | {"GIT_CEILING_DIRECTORIES": str(tree.parent), "LC_ALL": "C"}
     run(["git", "apply", "--whitespace=nowarn", diff], cwd=tree, env=env, what=what)
+
+
+def _environment() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name not in _ELSEWHERE}

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
-from pagemint.base.errors import Failure
+from pagemint.base.errors import Failure, MachineFailure
 
 PACKAGES = {
     "apt-cache": "apt",
@@ -148,7 +148,7 @@ def _missing(program: str, what: str) -> Failure:
     name = Path(program).name
     package = PACKAGES.get(name)
     remedy = f"install it: apt-get install {package}" if package else "install it"
-    return Failure(f"{what} needs the program {program}, which cannot be run here", remedy)
+    return MachineFailure(f"{what} needs the program {program}, which cannot be run here", remedy)
 
 
 def _status(child: subprocess.Popen[str]) -> str:

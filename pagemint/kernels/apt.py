@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pagemint.base import cache
-from pagemint.base.errors import Failure
+from pagemint.base.errors import Failure, MachineFailure
 from pagemint.base.progress import bar, step
 from pagemint.base.run import run
 
@@ -83,10 +83,11 @@ def packages(pattern: str) -> list[Package]:
     return parse_packages(text)
 
 
-def download(wanted: Iterable[Package], what: str) -> list[Path]:
-    """Fetch packages and return their .deb files, in order; an interrupted download is resumed.
+@contextmanager
+def downloaded(wanted: Iterable[Package], what: str) -> Iterator[list[Path]]:
+    """Fetch packages, give their .deb files in order, and delete them if all went well.
 
-    The caller deletes the files.
+    An interrupted download is resumed. Others that download wait until the files are deleted.
 
     Raises:
         Failure: the download fails, or a file is not the one in the mirror's lists.
@@ -95,14 +96,18 @@ def download(wanted: Iterable[Package], what: str) -> list[Path]:
     directory = _state() / "archives"
     directory.mkdir(parents=True, exist_ok=True)
     argv = ["apt-get", "-q", "download", *(f"{p.name}={p.version}" for p in wanted)]
-    try:
-        with _watched(directory, wanted, what):
-            run(argv, cwd=directory, env=_environment(), what=what)
-    except Failure as failure:
-        # The lists or apt's settings may be out of date: the next run makes them again.
-        (_state() / _STAMP).unlink(missing_ok=True)
-        raise Failure(failure.message, "check the network and run again") from failure
-    return [_verified(directory, package) for package in wanted]
+    with cache.locked(directory, "a download"):
+        try:
+            with _watched(directory, wanted, what):
+                run(argv, cwd=directory, env=_environment(), what=what)
+        except Failure as failure:
+            # The lists or apt's settings may be out of date: the next run makes them again.
+            (_state() / _STAMP).unlink(missing_ok=True)
+            raise MachineFailure(failure.message, "check the network and run again") from failure
+        debs = [_verified(directory, package) for package in wanted]
+        yield debs
+        for deb in debs:
+            deb.unlink()
 
 
 def download_closure(
@@ -127,7 +132,7 @@ def download_closure(
         if suite:
             uri = _archive(repositories)
             if not uri:
-                raise Failure(
+                raise MachineFailure(
                     f"apt on this machine knows no mirror that has Debian's {suite}",
                     "add Debian's main archive to /etc/apt/sources.list.d",
                 )
@@ -143,7 +148,9 @@ def download_closure(
             with step(what):
                 run(argv, env=_environment(lists), what=what)
         except Failure as failure:
-            raise Failure(problem or failure.message, "check the network and /etc/apt") from failure
+            raise MachineFailure(
+                problem or failure.message, "check the network and /etc/apt"
+            ) from failure
 
 
 def version_key(version: str) -> tuple[object, ...]:
@@ -234,7 +241,7 @@ def _update() -> Mapping[str, str]:
     if stamp.exists() and time.time() - stamp.stat().st_mtime < _FRESH:
         return environment
     if not _KEYRING.exists():
-        raise Failure(
+        raise MachineFailure(
             f"Debian's keyring {_KEYRING} is missing",
             "install it: apt-get install debian-archive-keyring",
         )
@@ -248,7 +255,7 @@ def _update() -> Mapping[str, str]:
         _configure("lists", _with_codenames(machine, codenames))
         problem = _apt_update("lists")
     if not any((_state() / "lists").glob("*_Packages*")):
-        raise Failure(
+        raise MachineFailure(
             f"no package list came from the Debian mirror ({problem or 'it has none for amd64'})",
             "check the network and /etc/apt, or give a kernel tree with --ksrc DIR",
         )
@@ -280,7 +287,7 @@ def _machine_repositories() -> list[Repository]:
         run([*argv, "--no-release-info", "Created-By: Packages"], what=what)
     )
     if not found:
-        raise Failure(
+        raise MachineFailure(
             "apt on this machine knows no Debian mirror",
             "add one to /etc/apt/sources.list.d, or give a kernel tree with --ksrc DIR",
         )
@@ -367,12 +374,14 @@ def _deb(directory: Path, package: Package) -> Path | None:
 def _verified(directory: Path, package: Package) -> Path:
     path = _deb(directory, package)
     if path is None:
-        raise Failure(f"apt delivered no file for {package.name}", "run again")
+        raise MachineFailure(f"apt delivered no file for {package.name}", "run again")
     with path.open("rb") as file:
         sha256 = hashlib.file_digest(file, "sha256").hexdigest()
     if sha256 != package.sha256:
         path.unlink()
-        raise Failure(f"{path.name} does not have the SHA256 in the package lists", "run again")
+        raise MachineFailure(
+            f"{path.name} does not have the SHA256 in the package lists", "run again"
+        )
     return path
 
 

@@ -93,6 +93,14 @@ def apply(patches: Sequence[Patch], tree: Path, where: Path, version: str) -> No
                 ) from failure
 
 
+def _decoded(payload: bytes, charset: str) -> str:
+    try:
+        return payload.decode(charset, errors="replace")
+    except LookupError:
+        # A charset that does not exist: some answer y to a question of git send-email's.
+        return payload.decode(errors="replace")
+
+
 def _files(where: Path) -> list[Path]:
     return sorted(one for one in where.iterdir() if one.suffix in _SUFFIXES)
 
@@ -106,7 +114,7 @@ def _patch(data: bytes, name: str) -> Patch:
     for part in parts:
         payload = part.get_payload(decode=True)
         if isinstance(payload, bytes):
-            text += payload.decode(part.get_content_charset("utf-8"), errors="replace")
+            text += _decoded(payload, part.get_content_charset("utf-8"))
     # A mailbox has > before a line that begins with From.
     text = re.sub(r"^>From ", "From ", text.replace("\r\n", "\n"), flags=re.MULTILINE)
     return Patch(" ".join(str(mail["subject"]).split()), text)

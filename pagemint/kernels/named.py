@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The trees that the user names for a comparison: NAME=WHERE."""
 
-import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +15,6 @@ from pagemint.kernels.trees import Tree
 
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._+-]{0,19}"
 _TAKEN = ("base", "base2", "patched", "stock")
-_WHERE_GIT_LOOKS = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX")
 _SERIES = "series:"
 _FORMS = "DIR, DIR@REV, a mailbox, a directory of patches, or series:TOPIC,..."
 
@@ -67,7 +65,7 @@ def _maker(name: str, where: str) -> Callable[[Tree], Tree]:
     if where.startswith(_SERIES):
         topics = steps.topics(where.removeprefix(_SERIES).split(","))
         return lambda base: trees.with_topics(name, base, topics)
-    path = Path(where).expanduser()
+    path = _expanded(where)
     if path.is_file() or (mails.is_directory(path) and not sources.is_tree(path)):
         patches = mails.read(path)
         return lambda base: trees.changed(
@@ -85,6 +83,13 @@ def _maker(name: str, where: str) -> Callable[[Tree], Tree]:
     return lambda base: _at_commit(name, where, directory, tree)
 
 
+def _expanded(where: str) -> Path:
+    try:
+        return Path(where).expanduser()
+    except RuntimeError:
+        return Path(where)  # ~ and no user's name: perhaps a file's
+
+
 def _repository(name: str, where: str) -> tuple[Path, str]:
     """Return the directory and the revision of DIR@REV.
 
@@ -93,30 +98,24 @@ def _repository(name: str, where: str) -> tuple[Path, str]:
     """
     parts = where.split("@")
     for end in range(1, len(parts)):
-        directory = Path("@".join(parts[:end])).expanduser()
+        directory = _expanded("@".join(parts[:end]))
         if parts[0] and directory.is_dir():
             return directory, "@".join(parts[end:])
     raise Failure(f"--tree {name}: there is no {where}", f"give {_FORMS}")
-
-
-def _git(directory: Path, *argv: str, **more: str) -> str:
-    """Run git on the repository of a directory, whatever repository it is called from."""
-    env = {key: value for key, value in os.environ.items() if key not in _WHERE_GIT_LOOKS} | more
-    return git(directory, *argv, env=env)
 
 
 def _tree_of(name: str, directory: Path, revision: str) -> str:
     """Return git's name for the files of a commit."""
     wanted = f"{revision or 'HEAD'}^{{tree}}"
     try:
-        tree = _git(directory, "rev-parse", "--verify", "--end-of-options", wanted).strip()
+        tree = git(directory, "rev-parse", "--verify", "--end-of-options", wanted).strip()
     except Failure as failure:
         raise Failure(
             f"--tree {name}: {directory} has no commit {revision} ({failure.message})",
             "name a commit, branch or tag of a git repository",
         ) from failure
     try:
-        _git(directory, "cat-file", "-e", f"{tree}:mm/mm_init.c")
+        git(directory, "cat-file", "-e", f"{tree}:mm/mm_init.c")
     except Failure as failure:
         raise Failure(
             f"--tree {name}: {revision} of {directory} is not a Linux tree",
@@ -134,10 +133,10 @@ def _at_commit(name: str, where: str, directory: Path, tree: str) -> Tree:
             # An index and files of its own: those of the user stay as they are.
             linux, index = work / "linux", str(work / "index")
             linux.mkdir()
-            own = _git(directory, "rev-parse", "--absolute-git-dir").strip()
+            own = git(directory, "rev-parse", "--absolute-git-dir").strip()
             places = {"GIT_DIR": own, "GIT_WORK_TREE": str(linux), "GIT_INDEX_FILE": index}
-            _git(linux, "read-tree", tree, **places)
-            _git(linux, "checkout-index", "--all", **places)
+            git(linux, "read-tree", tree, **places)
+            git(linux, "checkout-index", "--all", **places)
             Path(index).unlink()
 
     path = cache.entry("trees", f"git-{tree}", make) / "linux"

@@ -64,12 +64,12 @@ def get(line: str) -> Source:
     config = same[0] if same else _newest(configs, line)
 
     def unpack(staging: Path) -> None:
-        debs = apt.download([chosen, config], f"fetching Linux {chosen.version}")
-        with step(f"unpacking Linux {chosen.version}"):
+        with (
+            apt.downloaded([chosen, config], f"fetching Linux {chosen.version}") as debs,
+            step(f"unpacking Linux {chosen.version}"),
+        ):
             _unpack_source(debs[0], staging, line)
             _unpack_config(debs[1], staging, line)
-        for deb in debs:
-            deb.unlink()
 
     return _source_of(cache.entry("sources", chosen.version, unpack), line)
 
@@ -90,9 +90,9 @@ def config_for(line: str) -> Path:
     cache.need_space(cache.root(), _SMALL_ROOM, f"the configuration of Linux {line}")
 
     def unpack(staging: Path) -> None:
-        (deb,) = apt.download([package], f"fetching the configuration of Linux {line}")
-        _unpack_config(deb, staging, line)
-        deb.unlink()
+        what = f"fetching the configuration of Linux {line}"
+        with apt.downloaded([package], what) as (deb,):
+            _unpack_config(deb, staging, line)
 
     return cache.entry("configs", package.version, unpack) / "config"
 

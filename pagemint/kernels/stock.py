@@ -71,11 +71,12 @@ def kernel(line: str, *, fault: bool = False) -> StockKernel:
 
     def unpack(work: Path) -> None:
         cache.need_space(work, _ROOM, f"Debian's Linux {headers.version}")
-        debs = apt.download(wanted, f"fetching Debian's Linux {headers.version}")
-        with step(f"unpacking Debian's Linux {headers.version}"):
+        with (
+            apt.downloaded(wanted, f"fetching Debian's Linux {headers.version}") as debs,
+            step(f"unpacking Debian's Linux {headers.version}"),
+        ):
             for deb in debs:
                 run(["dpkg-deb", "-x", deb, work], what=f"unpacking {deb.name}")
-                deb.unlink()
         _relocate(work / "usr/src" / headers.name)
         _move_image(work, release)
 

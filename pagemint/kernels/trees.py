@@ -4,12 +4,12 @@
 import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pagemint.base import cache
-from pagemint.base.errors import Failure, TreeFailure
+from pagemint.base.errors import Failure, MachineFailure, TreeFailure
 from pagemint.base.progress import step
 from pagemint.base.run import run
 from pagemint.kernels import steps
@@ -135,13 +135,15 @@ def changed(name: str, base: Tree, key: str, what: str, change: Callable[[Path],
 
 @contextmanager
 def blamed(name: str) -> Iterator[None]:
-    """Turn a failure into one of the tree `name`, unless that is base.
+    """Turn a failure into one of the tree `name`, unless that is base or the machine is to blame.
 
     Raises:
         TreeFailure: for another tree.
     """
     try:
         yield
+    except MachineFailure:
+        raise
     except Failure as failure:
         if name == BASE:
             raise
@@ -154,8 +156,9 @@ def _listing(tree: Path) -> str:
     for folder, folders, names in os.walk(tree):
         folders[:] = sorted(one for one in folders if one != ".git")
         for name in sorted(names):
-            info = (Path(folder) / name).lstat()
-            lines.append(f"{folder}/{name} {info.st_size} {info.st_mtime_ns}")
+            with suppress(FileNotFoundError):  # a build may be removing it
+                info = (Path(folder) / name).lstat()
+                lines.append(f"{folder}/{name} {info.st_size} {info.st_mtime_ns}")
     return cache.digest(str(tree), "\n".join(lines))
 
 
@@ -164,5 +167,11 @@ def _copy_own(found: Source, work: Path) -> None:
     cache.need_space(work, ROOM, "a copy of the kernel tree")
     with step(f"copying {found.tree}"):
         built = shutil.ignore_patterns(".git", "*.o", "*.ko")
-        shutil.copytree(found.tree, work / "linux", symlinks=True, ignore=built)
+        try:
+            shutil.copytree(found.tree, work / "linux", symlinks=True, ignore=built)
+        except shutil.Error as error:
+            source, _, why = error.args[0][0]
+            raise Failure(
+                f"cannot copy {source}: {why}", "run again when nothing changes the tree"
+            ) from error
         run(["make", "-s", "mrproper"], cwd=work / "linux", what="cleaning the copy")

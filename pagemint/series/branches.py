@@ -114,7 +114,7 @@ def mails(
                 form = ("--no-attach", "--src-prefix=a/", "--dst-prefix=b/")
                 cover = ("--cover-letter", "--cover-from-description=subject")
                 target = ("-o", str(written / topic), f"{before}..{topic}")
-                _git(repository, "format-patch", "-q", *form, *cover, *target)
+                git(repository, "format-patch", "-q", *form, *cover, *target)
                 before = topic
         try:
             with interruption_put_off():
@@ -127,14 +127,10 @@ def mails(
             raise Failure(f"cannot write {output}: {error.strerror}", "name another one") from error
 
 
-def _git(directory: Path, *argv: str, env: dict[str, str] | None = None) -> str:
-    return git(directory, *argv, env=os.environ | env if env else None)
-
-
 def _identity(directory: Path) -> str:
     """Return git's own "Name <email>" for commits made in `directory`."""
     try:
-        ident = _git(directory, "var", "GIT_COMMITTER_IDENT")
+        ident = git(directory, "var", "GIT_COMMITTER_IDENT")
     except Failure as failure:
         raise Failure(
             "git does not know who signs the patches off",
@@ -159,10 +155,10 @@ def _same_identity(directory: Path) -> Iterator[None]:
 
 
 def _check_clean(tree: Path, branches: Sequence[str]) -> None:
-    if _git(tree, "status", "--porcelain", "--untracked-files=no"):
+    if git(tree, "status", "--porcelain", "--untracked-files=no"):
         raise Failure(f"{tree} has uncommitted changes", "commit or stash them first")
     for branch in branches:
-        if _git(tree, "branch", "--list", branch):
+        if git(tree, "branch", "--list", branch):
             raise Failure(
                 f"{tree} has a branch {branch} already",
                 f"delete or rename it: git branch -m {branch}",
@@ -183,9 +179,9 @@ def check_output(output: Path) -> None:
 def _make_repository(tree: Path, message: str) -> None:
     """Make `tree` a git repository with all its files in one commit."""
     with step(f"committing {message} as the base"):
-        _git(tree, "init", "-q", "-b", "base")
-        _git(tree, "add", "-A", "--force")
-        _git(tree, "commit", "-q", "--no-verify", "--no-gpg-sign", "-m", message)
+        git(tree, "init", "-q", "-b", "base")
+        git(tree, "add", "-A", "--force")
+        git(tree, "commit", "-q", "--no-verify", "--no-gpg-sign", "-m", message)
 
 
 def _switch(tree: Path, branches: dict[str, tuple[str, str]]) -> None:
@@ -199,17 +195,17 @@ def _switch(tree: Path, branches: dict[str, tuple[str, str]]) -> None:
     made = []
     try:
         for branch, (head, cover) in branches.items():
-            _git(tree, "update-ref", f"refs/heads/{branch}", head, "")
+            git(tree, "update-ref", f"refs/heads/{branch}", head, "")
             made.append(branch)
             # The second setting tells b4 that the description is the cover letter.
             settings = {"description": cover, "b4-prep-cover-strategy": "branch-description"}
             for key, value in settings.items():
-                _git(tree, "config", "--replace-all", f"branch.{branch}.{key}", value)
-        _git(tree, "checkout", "-q", made[-1])
+                git(tree, "config", "--replace-all", f"branch.{branch}.{key}", value)
+        git(tree, "checkout", "-q", made[-1])
     except Failure:
         for branch in made:
             # This also deletes the settings of the branch.
-            _git(tree, "branch", "-q", "-D", branch)
+            git(tree, "branch", "-q", "-D", branch)
         raise
 
 
@@ -228,20 +224,20 @@ def _commit_all(
         the last commit of each topic.
     """
     who = _identity(repository)
-    parent = _git(repository, "rev-parse", base).strip()
+    parent = git(repository, "rev-parse", base).strip()
     heads = {}
     with tempfile.TemporaryDirectory(prefix="pagemint-") as name:
-        env = {"GIT_INDEX_FILE": str(Path(name) / "index")}
-        _git(repository, "read-tree", parent, env=env)
+        index = {"GIT_INDEX_FILE": str(Path(name) / "index")}
+        git(repository, "read-tree", parent, **index)
         for change in changes:
             for number, (path, data) in enumerate(change.contents.items()):
                 blob = Path(name) / str(number)
                 blob.write_bytes(data)
                 argv = ("hash-object", "-w", "--no-filters", str(blob))
-                entry = f"100644,{_git(repository, *argv).strip()},{path}"
-                _git(repository, "update-index", "--add", "--cacheinfo", entry, env=env)
-            tree = _git(repository, "write-tree", env=env).strip()
+                entry = f"100644,{git(repository, *argv).strip()},{path}"
+                git(repository, "update-index", "--add", "--cacheinfo", entry, **index)
+            tree = git(repository, "write-tree", **index).strip()
             message = f"{texts[change.step.path]}\nSigned-off-by: {who}\n"
-            parent = _git(repository, "commit-tree", tree, "-p", parent, "-m", message).strip()
+            parent = git(repository, "commit-tree", tree, "-p", parent, "-m", message).strip()
             heads[change.step.topic] = parent
     return heads
