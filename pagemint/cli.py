@@ -9,7 +9,7 @@ import signal
 import sys
 from collections.abc import Callable, Collection, Sequence
 from types import FrameType, ModuleType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from pagemint.base.errors import Failure
 
@@ -27,7 +27,10 @@ COMMANDS = {
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line."""
+    """A parser whose errors are one line, and which takes options by their whole names."""
+
+    def __init__(self, **settings: Any) -> None:  # noqa: ANN401 - those of argparse
+        super().__init__(allow_abbrev=False, **settings)
 
     def error(self, message: str) -> NoReturn:
         text = " ".join(message.split())
@@ -114,6 +117,9 @@ def _report(error: Exception) -> int:
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         where = f" for {error.filename}" if error.filename else ""
         return _fail(f"the disk is full: no room{where}; free some space and run again", 1)
+    if isinstance(error, PermissionError) and error.filename:
+        text = f"cannot use {error.filename}: {error.strerror}"
+        return _fail(f"{text}; run as a user who may, or name another", 1)
     if os.environ.get("PAGEMINT_DEBUG") == "1":
         import traceback
 

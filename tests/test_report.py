@@ -18,9 +18,10 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from pagemint import cli
+from pagemint.base.errors import Failure
 from pagemint.report import page
 from pagemint.report.plots import style
-from pagemint.report.write import after_run, directory
+from pagemint.report.write import after_run, check_writable, directory
 from pagemint.results import kept, reader
 from pagemint.results.verdict import Judged
 
@@ -230,11 +231,23 @@ def test_the_report_of_a_run_stands_beside_its_result(tmp_path: Path) -> None:
     state = tmp_path / "state-home/pagemint/bench-report"
     assert directory("bench", None) == directory("bench", "-") == state
     args = argparse.Namespace(command="bench", json=None, no_report=True)
-    assert after_run(args, fake_result.result(**SMALL)) is None
+    after_run(args, fake_result.result(**SMALL))
     assert not state.exists()
     args.no_report = False
-    assert after_run(args, fake_result.result(**SMALL)) == state
+    after_run(args, fake_result.result(**SMALL))
     assert (state / "index.html").exists()
+
+
+def test_a_run_does_not_begin_if_its_report_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "state-home").touch()
+    args = argparse.Namespace(command="bench", json=None, no_report=False)
+    with pytest.raises(Failure, match=r"cannot write the report .*give --no-report, or --json"):
+        check_writable(args)
+    args.no_report = True
+    check_writable(args)
+    args = argparse.Namespace(command="bench", json=str(tmp_path / "a/b.json"), no_report=False)
+    check_writable(args)
+    assert not (tmp_path / "a").exists()
 
 
 def test_a_report_that_cannot_be_written_is_one_line(

@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import fake_result
+import numpy as np
 import pytest
+from matplotlib import image
 from selenium import webdriver
 from selenium.webdriver.chrome.options import Options
 from selenium.webdriver.chrome.service import Service
@@ -184,12 +186,19 @@ def test_the_page_is_sound(
     assert found["paper"] == ("rgb(255, 255, 255)" if scheme == "light" else "rgb(22, 26, 31)")
 
 
+def _colours(picture: Path) -> float:
+    """Return how much red, green and blue of a pixel differ at most: 0 to 1."""
+    return float(np.ptp(image.imread(picture)[..., :3], axis=-1).max())
+
+
 @pytest.mark.parametrize("width", WIDTHS)
 def test_the_page_is_kept_as_grey(
     width: int, browser: webdriver.Chrome, pages: dict[str, Path]
 ) -> None:
-    look_at(browser, pages["one"], width, "light", grey=True)
-    assert (SHOTS / f"one-{width}-grey.png").stat().st_size > 100_000
+    for grey in (False, True):
+        look_at(browser, pages["one"], width, "light", grey=grey)
+    assert _colours(SHOTS / f"one-{width}-light.png") > 0.2
+    assert _colours(SHOTS / f"one-{width}-grey.png") < 0.02
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 
 import datetime
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -118,7 +119,8 @@ def test_standard_output_gets_the_json_alone(capsys: pytest.CaptureFixture[str])
 
 def test_a_file_that_cannot_be_written_is_told_before(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    for name in ("file/a.json", "."):
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("file/a.json", ".", "pipe"):
         with pytest.raises(Failure, match="cannot write"):
             writer.check_writable(str(tmp_path / name))
 

@@ -22,13 +22,12 @@ from pagemint.native.rounds import Patience, measure
 from pagemint.native.workload import Asked, Task, Workload
 from pagemint.native.workloads import known
 from pagemint.report import tables
-from pagemint.report.write import after_run
+from pagemint.report.write import after_run, directory
 from pagemint.results import expect, writer
 from pagemint.results.expect import Expectation
 from pagemint.results.rows import Case, Limit, Row
 
-# The option, which may be shortened as argparse allows.
-_EXPECT = re.compile("--ex(p|pe|pec|pect)?(=|$)")
+_EXPECT = re.compile("--expect(=|$)")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -105,11 +104,12 @@ def main(args: argparse.Namespace) -> int:
         huge = hosts.huge_bytes
     result = ready.result(rows, limits, huge)
     writer.write(args.json, result)
-    where = after_run(args, result)
     console = Console(stderr=args.json == "-")
     if args.tables:
         tables.show_all(result, console)
+    where = None if args.no_report else directory(args.command, args.json)
     tables.show_first_screen(result, console, json=args.json, report=where)
+    after_run(args, result)
     return 0
 
 

@@ -10,9 +10,11 @@ from pathlib import Path
 
 from pagemint.base import cache, machine, returns
 from pagemint.base.errors import Failure
-from pagemint.base.memmap import MOST_THREADS, PAGE, STRUCT_PAGE
+from pagemint.base.memmap import MOST_THREADS
 from pagemint.base.progress import note
 from pagemint.base.sizes import format_size, parse_size
+from pagemint.commands import bench_room
+from pagemint.commands.finish import check_writable
 from pagemint.kernels import named, objects, sources, steps, trees
 from pagemint.kernels.named import Named
 from pagemint.kernels.trees import BASE
@@ -35,9 +37,6 @@ UNDECIDED = 125
 
 PRECISE = 60.0
 """Seconds of rounds with --precise."""
-
-_SMALLEST = 2 << 20  # bytes: one compound
-_LARGEST = 16 * 10**12  # bytes: native/glue/tree.c has no more sections
 
 
 @dataclass(frozen=True)
@@ -106,8 +105,11 @@ def plan(args: argparse.Namespace, expected: Expectation | None) -> Plan:
     against = expected.over if expected else args.against
     for name in (against, expected.tree) if expected else (against,):
         _check_name(name, asked_trees)
-    _check_machine(workloads, [Asked(size, threads) for size in sizes])
-    writer.check_writable(args.json)
+    check_machine(workloads, [Asked(size, threads) for size in sizes])
+    if expected:
+        writer.check_writable(args.json)  # there is no report
+    else:
+        check_writable(args)
     found = steps.source_for(args.kernel, args.ksrc)
     workloads = _present(workloads, found.line, named=bool(expected or args.workload))
 
@@ -115,7 +117,7 @@ def plan(args: argparse.Namespace, expected: Expectation | None) -> Plan:
     count = expect.PLACEMENTS if expected else 1
     programs = link.link_placed(compared, objects.DEBIAN, count, half=half)
     own = own_workloads.describe(programs[0], half, [tree.name for tree in compared])
-    _check_machine(own, [Asked(0)])
+    check_machine(own, [Asked(0)])
     workloads += own
     if expected:
         workloads = [one for one in workloads if one.name == expected.workload]
@@ -290,31 +292,39 @@ def _checked_threads(text: str) -> int:
 
 def _checked_size(text: str) -> int:
     size = parse_size(text)
-    if size < _SMALLEST:
+    if size < bench_room.SMALLEST:
         raise Failure(f"a device of {text} is too small", "give at least 2MiB")
-    if size > _LARGEST:
+    if size > bench_room.LARGEST:
         raise Failure(f"a device of {text} is too large", "give at most 16TB")
     return size
 
 
-def _check_machine(workloads: Sequence[Workload], asked: Sequence[Asked]) -> None:
+def check_machine(workloads: Sequence[Workload], asked: Sequence[Asked]) -> None:
+    """Check that this machine can run workloads, and has the memory for all settings.
+
+    Raises:
+        Failure: it cannot, or has not.
+    """
     if platform.machine() != "x86_64":
         raise Failure(f"this machine is {platform.machine()}", "run this on x86-64")
-    free = int(machine.memory()["MemAvailable"] * 0.95)
-    for one in asked:
-        for workload in workloads:
-            needed = workload.memory(one)
-            if needed > free and workload.sized:
-                most = free * PAGE // STRUCT_PAGE // 10**9
-                raise Failure(
-                    f"the memmap of {format_size(one.device_bytes)} takes {format_size(needed)}, "
-                    f"and {format_size(free)} of memory are free",
-                    f"give --size {most}GB or less",
-                )
-            if needed > free:
-                others = ",".join(each.name for each in known().values() if each.sized)
-                raise Failure(
-                    f"{workload.name} takes {format_size(needed)} of memory, "
-                    f"and {format_size(free)} are free",
-                    f"leave it out: --workload {others}",
-                )
+    free = bench_room.free()
+    sized = [one for one in workloads if one.sized]
+    for one in workloads:
+        for setting in asked:
+            needed = one.memory(setting)
+            if needed <= free:
+                continue
+            missing = f"takes {format_size(needed)}, and {format_size(free)} of memory are free"
+            if not one.sized:
+                raise Failure(f"{one.name} {missing}", _without(workloads, free))
+            most = bench_room.largest(sized, free)
+            raise Failure(
+                f"the memmap of {format_size(setting.device_bytes)} {missing}",
+                f"give --size {most} or less" if most else "end some programs",
+            )
+
+
+def _without(workloads: Sequence[Workload], free: int) -> str:
+    """Return a remedy: to time only what the free memory is enough for, whatever the size."""
+    fit = [one.name for one in workloads if one.sized or one.memory(Asked(0)) <= free]
+    return f"leave it out: --workload {','.join(fit)}" if fit else "end some programs"

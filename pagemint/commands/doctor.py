@@ -19,6 +19,9 @@ from pagemint.base import cache, returns
 from pagemint.base.progress import step
 from pagemint.base.run import PACKAGES
 from pagemint.base.sizes import format_size
+from pagemint.commands import bench_room
+from pagemint.native.workload import Asked
+from pagemint.native.workloads import known
 
 _FEATURES = {
     "sse2": ("streaming stores (movnti)", "use another CPU"),
@@ -28,11 +31,10 @@ _FEATURES = {
     "avx512f": ("one more loop for the fill limit", "nothing: the limit is the best of the others"),
     "movdir64b": ("stores of 64 bytes; not used yet", "nothing: not used yet"),
 }
-_OPTIONAL_TOOLS = ("ndctl", "qemu-system-x86_64", "sparse")
+_OPTIONAL_TOOLS = ("fdtput", "ndctl", "qemu-system-aarch64", "qemu-system-x86_64", "sparse")
 _KVM_LIMIT = 4.0  # seconds; the guest needs less than one, even when it is emulated
 _KVM_SIGN = 0x10  # written to QEMU's exit port, so that QEMU exits with 2 * _KVM_SIGN + 1
-# The memmap of the default device: 100 GB in 4 KiB pages of 64 bytes each.
-_MEMORY = 100 * 10**9 // 4096 * 64
+_SIZE = 100 * 10**9  # bytes of the default device
 _DISK = 5 * 10**9  # bytes: the source, two build directories, room to unpack
 
 
@@ -58,14 +60,13 @@ class Check:
 def checks() -> list[Check]:
     """Look at the machine and change nothing. A large cache or a broken KVM takes some seconds."""
     cpuinfo = _read("/proc/cpuinfo")
-    meminfo = _read("/proc/meminfo")
     return [
         *(check_tool(tool) for tool in sorted(PACKAGES)),
         *check_processor(platform.machine(), cpuinfo),
         check_returns(*returns.look()),
         check_kvm("/dev/kvm"),
         check_huge_pages(_read("/sys/kernel/mm/transparent_hugepage/enabled")),
-        check_memory(meminfo),
+        check_memory(bench_room.free()),
         _check_disk(),
         _check_load(),
     ]
@@ -143,14 +144,18 @@ def check_huge_pages(enabled: str) -> Check:
     )
 
 
-def check_memory(meminfo: str) -> Check:
-    """Judge the text of /proc/meminfo against the default device of 100 GB."""
-    match = re.search(r"^MemAvailable:\s*(\d+) kB$", meminfo, re.MULTILINE)
-    free = int(match[1]) * 1024 if match else 0
-    fits = int(100 * free / _MEMORY)
-    remedy = f"free some, or run bench with --size {max(fits, 1)}GB"
-    found = f"{format_size(free)} available, {format_size(_MEMORY)} needed for a 100 GB device"
-    return Check("memory", free >= _MEMORY, found, remedy)
+def check_memory(free: int) -> Check:
+    """Judge the bytes that bench may take against what all workloads need for 100 GB."""
+    workloads = known().values()
+    needed = bench_room.needed(workloads, _SIZE)
+    sized = [one for one in workloads if one.sized]
+    fit = [one.name for one in workloads if one.sized or one.memory(Asked(0)) <= free]
+    most = bench_room.largest(sized, free)
+    options = [f"--size {most}"] if most and bench_room.needed(sized, _SIZE) > free else []
+    options += [f"--workload {','.join(fit)}"] if len(fit) < len(workloads) else []
+    remedy = f"end some programs, or run bench with {' '.join(options)}"
+    found = f"{format_size(free)} free, {format_size(needed)} needed for a 100 GB device"
+    return Check("memory", free >= needed, found, remedy)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

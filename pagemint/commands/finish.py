@@ -5,10 +5,19 @@ import argparse
 
 from rich.console import Console
 
-from pagemint.report import tables
-from pagemint.report.write import after_run
+from pagemint.report import tables, write
 from pagemint.results import writer
 from pagemint.results.rows import Result
+
+
+def check_writable(args: argparse.Namespace) -> None:
+    """Check that --json and the report can be written, before the runs that could be lost.
+
+    Raises:
+        Failure: one of them cannot be written.
+    """
+    writer.check_writable(args.json)
+    write.check_writable(args)
 
 
 def finish(args: argparse.Namespace, result: Result) -> None:
@@ -19,4 +28,4 @@ def finish(args: argparse.Namespace, result: Result) -> None:
     """
     tables.show_all(result, Console(stderr=args.json == "-"))
     writer.write(args.json, result)
-    after_run(args, result)
+    write.after_run(args, result)

@@ -15,12 +15,12 @@ from pagemint.base.errors import Failure
 from pagemint.base.progress import note, step
 from pagemint.base.sizes import format_size, parse_size
 from pagemint.commands import options
-from pagemint.commands.finish import finish
+from pagemint.commands.finish import check_writable, finish
 from pagemint.guests import binds, inventory, room, scenarios
 from pagemint.guests.inventory import Device
 from pagemint.kernels import stock
 from pagemint.kernels.image import Kernel
-from pagemint.results import rows, writer
+from pagemint.results import rows
 
 _MODULES = ("pagemint", "pagemint_guest")
 _NEEDED = ("Module.symvers", ".config", "Makefile")  # of headers
@@ -70,7 +70,7 @@ def main(args: argparse.Namespace) -> int:
     size = chosen.size if chosen else _private_size(args.size or "16GB")
 
     _check_root()
-    writer.check_writable(args.json)
+    check_writable(args)
     headers = Path(args.headers or f"/lib/modules/{platform.release()}/build")
     kernel = _kernel(headers)
     what = f"timing {args.device or f'{format_size(size)} of private memory'}"

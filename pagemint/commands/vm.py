@@ -11,7 +11,7 @@ from pagemint.base import machine
 from pagemint.base.errors import Failure
 from pagemint.base.progress import note
 from pagemint.commands import counting, options
-from pagemint.commands.finish import finish
+from pagemint.commands.finish import check_writable, finish
 from pagemint.guests import room, runs, x86
 from pagemint.guests.guest import Guest
 from pagemint.guests.lab import (
@@ -25,7 +25,7 @@ from pagemint.guests.lab import (
 )
 from pagemint.kernels import image, steps, stock, trees
 from pagemint.kernels.image import Kernel
-from pagemint.results import rows, writer
+from pagemint.results import rows
 
 _REBINDS, _TURNS = 30, 1
 
@@ -100,7 +100,7 @@ def main(args: argparse.Namespace) -> int:
     scenarios |= {name: (name,) for name in suites}
     size = room.parse(args.size) if args.size else None
     lab.check_programs(scenarios)
-    writer.check_writable(args.json)
+    check_writable(args)
 
     if args.stock:
         built = _build_stock(args.stock)

@@ -99,7 +99,7 @@ def link_placed(
     key = cache.digest(
         *(f"{one.name} {one.built}" for one in named),
         *cache.named(_plain_sources()),
-        *half.sources,
+        *cache.named(half.sources),
         *sorted(half.headers),
         Path(__file__),
         Path(join.__file__),

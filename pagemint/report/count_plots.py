@@ -33,7 +33,7 @@ _LOOKS = {
 }
 _REST = "all others", style.LOOKS["slow"]
 _NOTE = (
-    "The upper bar of an operation is the base tree, the lower one the patched tree. "
+    "The upper bar of an operation is the kernel as it was, the lower one with pagemint. "
     "The line below names its largest functions, in the order of the bars' parts."
 )
 

@@ -3,6 +3,7 @@
 
 import argparse
 import os
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,21 +12,38 @@ from pagemint.base.progress import note, step
 from pagemint.results.rows import Result
 
 
-def after_run(args: argparse.Namespace, result: Result) -> Path | None:
+def after_run(args: argparse.Namespace, result: Result) -> None:
     """Write the report of a run that was just made, unless --no-report was given.
 
     Args:
         args: the arguments of the command, with `command`, `json` and `no_report`.
         result: the result of the run.
 
-    Returns:
-        the directory of the report, or None if it was left out.
+    Raises:
+        Failure: it cannot be written.
+    """
+    if not args.no_report:
+        write([result], directory(args.command, args.json))
+
+
+def check_writable(args: argparse.Namespace) -> None:
+    """Check that `after_run` can write the report, before the runs.
+
+    Raises:
+        Failure: the directory cannot be written.
     """
     if args.no_report:
-        return None
+        return
     target = directory(args.command, args.json)
-    write([result], target)
-    return target
+    there = next(one for one in (target, *target.absolute().parents) if one.exists())
+    try:
+        with tempfile.TemporaryFile(dir=there):
+            pass
+    except OSError as error:
+        raise Failure(
+            f"cannot write the report to {target}: {error.strerror}",
+            "give --no-report, or --json FILE in a directory of yours",
+        ) from error
 
 
 def directory(command: str, json: str | None) -> Path:

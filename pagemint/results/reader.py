@@ -117,5 +117,5 @@ def _printable(raw: Any) -> Any:  # noqa: ANN401 - any JSON value
     if isinstance(raw, list):
         return [_printable(each) for each in raw]
     if isinstance(raw, dict):
-        return {key: _printable(value) for key, value in raw.items()}
+        return {printable(key): _printable(value) for key, value in raw.items()}
     return raw

@@ -32,6 +32,9 @@ def check_writable(file: str | None) -> None:
             pass
         if Path(file).is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if Path(file).exists() and not Path(file).is_file():
+            # The file that is renamed to its name would replace it, /dev/null for example.
+            raise OSError(errno.EINVAL, "not a regular file")
     except OSError as error:
         raise Failure(
             f"cannot write {file}: {error.strerror}", "name another file with --json"

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The memory that a bench may take, and the largest device for which it is enough."""
+
+import bisect
+from collections.abc import Collection
+
+from pagemint.base import machine
+from pagemint.native.workload import Asked, Workload
+
+SMALLEST = 2 << 20
+"""Bytes of the smallest device: one compound."""
+
+LARGEST = 16 * 10**12
+"""Bytes of the largest device: native/glue/tree.c has no more sections."""
+
+_MB = 10**6
+
+
+def free() -> int:
+    """Return the bytes that a bench may take: a little less than what is available."""
+    return int(machine.memory()["MemAvailable"] * 0.95)
+
+
+def needed(workloads: Collection[Workload], size: int) -> int:
+    """Return the bytes that the workload takes that needs most, for a device of `size` bytes."""
+    return max(one.memory(Asked(size)) for one in workloads)
+
+
+def largest(workloads: Collection[Workload], room: int) -> str | None:
+    """Return the largest --size for which `room` bytes are enough, or None if there is none."""
+    first, last = -(-SMALLEST // _MB), LARGEST // _MB
+    sizes = range(first, last + 1)
+    fit = bisect.bisect_right(sizes, room, key=lambda size: needed(workloads, size * _MB))
+    if not fit:
+        return None
+    size = sizes[fit - 1]
+    return f"{size // 1000}GB" if size >= 1000 else f"{size}MB"

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The memory for a bench: doctor and bench agree, and bench takes what they offer."""
+
+import argparse
+import re
+import shlex
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pagemint import cli
+from pagemint.base import machine
+from pagemint.base.errors import Failure
+from pagemint.base.sizes import parse_size
+from pagemint.commands import bench_plan, bench_room, doctor
+from pagemint.native.workload import Asked
+from pagemint.native.workloads import known
+
+
+def _check(size: str, workloads: str | None) -> None:
+    """Check as bench does whether the memory is enough for some workloads.
+
+    Raises:
+        Failure: it is not.
+    """
+    names = workloads.split(",") if workloads else list(known())
+    chosen = [known()[name] for name in names]
+    bench_plan.check_machine(chosen, [Asked(parse_size(size))])
+
+
+@given(available=st.integers(1 << 26, 1 << 34))
+def test_bench_takes_what_doctor_offers(available: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(machine, "memory", lambda: {"MemAvailable": available})
+        found = doctor.check_memory(bench_room.free())
+        if found.ok:
+            _check("100GB", None)
+            return
+        with pytest.raises(Failure):
+            _check("100GB", None)
+        options = shlex.split(found.remedy.partition("run bench with ")[2])
+        args = cli.parser(["bench"]).parse_args(["bench", *options])
+        assert isinstance(args, argparse.Namespace)
+        _check(args.size, args.workload)
+
+
+@given(
+    available=st.integers(1 << 24, 1 << 34),
+    workload=st.sampled_from(["fsdax", "populate", "vmemmap", "hotplug"]),
+)
+def test_bench_takes_the_size_that_it_offers(available: int, workload: str) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(machine, "memory", lambda: {"MemAvailable": available})
+        with pytest.raises(Failure) as refused:
+            _check("16TB", workload)
+        offered = re.search(r"give --size (\w+) or less", str(refused.value))
+        if offered:
+            _check(offered[1], workload)
+        else:
+            assert "end some programs" in str(refused.value)
+
+
+def test_a_workload_that_does_not_fit_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "memory", lambda: {"MemAvailable": 2_000_000_000})
+    with pytest.raises(Failure) as refused:
+        _check("1GB", "fsdax,folio")
+    assert str(refused.value).startswith("folio takes 2.1 GB")
+    assert str(refused.value).endswith("leave it out: --workload fsdax")
