@@ -13,11 +13,12 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from xdist.workermanage import WorkerController  # type: ignore[import-untyped]
 
-from pagemint.base import cache, machine
+from pagemint.base import cache, journal, machine
 from pagemint.base.git import git
 
 _ROOT = Path(__file__).resolve().parent.parent
@@ -81,8 +82,7 @@ class Records(LeaveOut):
             name = str(test_file.relative_to(_ROOT))
             kept = _kept(test_file, common)
             self._files[name] = kept
-            for line in kept.read_text().splitlines() if kept.exists() else ():
-                one = json.loads(line)
+            for one in journal.read(kept):
                 test = one.pop("test")
                 self._known[test] = _Record(**one)
         self._running: dict[str, _Record] = defaultdict(_Record)
@@ -106,9 +106,9 @@ class Records(LeaveOut):
         record.seconds += report.duration
         if report.when == "teardown":
             self._known[report.nodeid] = self._running.pop(report.nodeid)
-            line = {"test": report.nodeid, "outcome": record.outcome}
-            with self._files[_file_of(report.nodeid)].open("a") as file:
-                file.write(json.dumps({**line, "seconds": round(record.seconds, 2)}) + "\n")
+            line: dict[str, Any] = {"test": report.nodeid, "outcome": record.outcome}
+            line["seconds"] = round(record.seconds, 2)
+            journal.add(self._files[_file_of(report.nodeid)], line)
 
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """Succeed if earlier calls have done everything."""

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pagemint.base import journal
 from pagemint.base.errors import Failure
 from pagemint.base.progress import doing, note
 from pagemint.base.run import run
@@ -90,7 +91,7 @@ class Guest:
         what = f"the guest with the {kernel.variant} kernel"
         ended = ""
         try:
-            with doing(lambda: _under_way(scenarios.read(records), names)):
+            with doing(lambda: _under_way(journal.read(records), names)):
                 run(
                     self._argv(kernel, shared),
                     env=x86.environment(),
@@ -101,7 +102,7 @@ class Guest:
         except Failure as failure:
             # vng's exit status is unreliable; only the guest's records count.
             ended = failure.message.removeprefix(f"{what} ").removeprefix("failed: ")
-        said = scenarios.read(records)
+        said = journal.read(records)
         text = console.read_text() if console.exists() else ""
         errors = [record["error"] for record in said if "error" in record]
         expected = re.compile(self.provoked or "(?!)")

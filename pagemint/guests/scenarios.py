@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Starts the program guest/scenarios.py, and reads its records."""
 
-import json
 import sys
 from pathlib import Path
 from typing import Any
 
-from pagemint.base import files
+from pagemint.base import files, journal
 from pagemint.base.errors import Failure
 from pagemint.base.run import run
 from pagemint.kernels.image import Kernel
@@ -62,16 +61,10 @@ def run_here(argv: list[str | Path], what: str, records: Path) -> list[Record]:
         run(argv, what=what)
     except Failure as failure:
         ended = failure
-    said = read(records)
+    said = journal.read(records)
     errors = [record["error"] for record in said if "error" in record]
     if errors:
         raise Failure(f"{what} failed: {'; '.join(errors)}", "see dmesg for the kernel's messages")
     if ended:
         raise ended
     return said
-
-
-def read(file: Path) -> list[Record]:
-    """Return the complete records in a file; none if the file does not exist."""
-    lines = file.read_text().splitlines(keepends=True) if file.exists() else []
-    return [json.loads(line) for line in lines if line.endswith("}\n")]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from mutants.faults import Mutant
 from mutants.judge import Verdict
-from pagemint.base import files, machine
+from pagemint.base import files, journal, machine
 from pagemint.base.errors import Failure
 
 _KNOWN = files.NATIVE.parent / "tests/mutants.toml"
@@ -22,13 +22,11 @@ class Verdicts:
 
     def __init__(self, file: Path) -> None:
         self._file = file
-        lines = file.read_text().splitlines() if file.exists() else []
-        self.found = {one["mutant"]: Verdict(**one) for one in map(json.loads, lines)}
+        self.found = {one["mutant"]: Verdict(**one) for one in journal.read(file)}
 
     def add(self, verdict: Verdict) -> None:
         """Keep a verdict."""
-        with self._file.open("a") as file:
-            file.write(json.dumps(asdict(verdict)) + "\n")
+        journal.add(self._file, asdict(verdict))
         self.found[verdict.mutant] = verdict
 
 

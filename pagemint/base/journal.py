@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A file of JSON objects, one in each line, that outlives a process which is killed."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+
+def read(file: Path) -> list[dict[str, Any]]:
+    """Return the objects in a file, without one that is cut off; none if there is no file."""
+    lines = file.read_text(errors="replace").splitlines(keepends=True) if file.exists() else []
+    return [json.loads(line) for line in lines if line.endswith("}\n")]
+
+
+def add(file: Path, entry: Mapping[str, Any]) -> None:
+    """Append an object to a file."""
+    with file.open("ab+") as opened:
+        opened.seek(0, 2)
+        if opened.tell():
+            opened.seek(-1, 2)
+            if opened.read(1) != b"\n":
+                opened.write(b"\n")  # ends a line that was cut off
+        opened.write(json.dumps(entry).encode() + b"\n")
