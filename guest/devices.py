@@ -18,8 +18,9 @@ ALIGN = 2 << 20  # bytes: the alignment of most devdax namespaces, and the size 
 LARGE_ALIGN = 1 << 30  # bytes: that of others
 MAPPED = 64 * ALIGN  # bytes of a short mapping
 _DROP_CACHES = Path("/proc/sys/vm/drop_caches")
-_STEADY = 1 << 18  # bytes by which free memory may change in a second when it is settled
-_TRIES = 30
+_STEADY = 1 << 18  # bytes by which free memory may change in a pause when it is settled
+_PAUSE = 6.0  # seconds: kfree_rcu() may gather objects for 5 before a grace period begins
+_TRIES = 10
 
 
 def run(*argv: str | Path) -> str:
@@ -60,7 +61,7 @@ def settled() -> dict[str, int]:
     for _ in range(_TRIES):
         before = sizes
         put(_DROP_CACHES, "3")
-        time.sleep(1)
+        time.sleep(_PAUSE)
         sizes = meminfo()
         if abs(sizes["MemAvailable"] - before["MemAvailable"]) < _STEADY:
             break
