@@ -61,6 +61,13 @@ def test_bench_takes_the_size_that_it_offers(available: int, workload: str) -> N
             assert "end some programs" in str(refused.value)
 
 
+def test_doctor_judges_memory() -> None:
+    assert doctor.check_memory(4_096_000_000).ok
+    small = doctor.check_memory(972_800_000)
+    assert not small.ok
+    assert f"--size {bench_room.largest(known().values(), 972_800_000)}" in small.remedy
+
+
 def test_a_workload_that_does_not_fit_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "memory", lambda: {"MemAvailable": 2_000_000_000})
     with pytest.raises(Failure) as refused:

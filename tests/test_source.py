@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
+import hashlib
 import itertools
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -202,6 +203,24 @@ def test_get_unpacks_what_it_downloads(
     assert names == [".complete", "config", "linux"]
     assert sources.get("7.3") == got
     assert len(asked) == 1
+
+
+@pytest.mark.parametrize("used", [True, False])
+def test_packages_are_deleted_once_they_are_used(
+    cache_home: Path, monkeypatch: pytest.MonkeyPatch, *, used: bool
+) -> None:
+    package = Package("linux-config-7.3", "1", 4, hashlib.sha256(b"data").hexdigest())
+
+    def run(argv: list[str], *, cwd: Path, **more: object) -> None:
+        assert argv[-1] == "linux-config-7.3=1"
+        (cwd / "linux-config-7.3_1_all.deb").write_bytes(b"data")
+
+    monkeypatch.setattr(apt, "run", run)
+    with suppress(ValueError), apt.downloaded([package], "fetching") as debs:
+        assert [deb.read_bytes() for deb in debs] == [b"data"]
+        if not used:
+            raise ValueError
+    assert [deb.exists() for deb in debs] == [not used]
 
 
 def _make_debs(directory: Path, line: str) -> list[Path]:

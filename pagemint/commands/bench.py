@@ -22,7 +22,7 @@ from pagemint.native.rounds import Patience, measure
 from pagemint.native.workload import Asked, Task, Workload
 from pagemint.native.workloads import known
 from pagemint.report import tables
-from pagemint.report.write import after_run, directory
+from pagemint.report.write import after_run, place
 from pagemint.results import expect, writer
 from pagemint.results.expect import Expectation
 from pagemint.results.rows import Case, Limit, Row
@@ -107,8 +107,7 @@ def main(args: argparse.Namespace) -> int:
     console = Console(stderr=args.json == "-")
     if args.tables:
         tables.show_all(result, console)
-    where = None if args.no_report else directory(args.command, args.json)
-    tables.show_first_screen(result, console, json=args.json, report=where)
+    tables.show_first_screen(result, console, json=args.json, report=place(args))
     after_run(args, result)
     return 0
 

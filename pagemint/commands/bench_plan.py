@@ -308,7 +308,6 @@ def check_machine(workloads: Sequence[Workload], asked: Sequence[Asked]) -> None
     if platform.machine() != "x86_64":
         raise Failure(f"this machine is {platform.machine()}", "run this on x86-64")
     free = bench_room.free()
-    sized = [one for one in workloads if one.sized]
     for one in workloads:
         for setting in asked:
             needed = one.memory(setting)
@@ -317,7 +316,7 @@ def check_machine(workloads: Sequence[Workload], asked: Sequence[Asked]) -> None
             missing = f"takes {format_size(needed)}, and {format_size(free)} of memory are free"
             if not one.sized:
                 raise Failure(f"{one.name} {missing}", _without(workloads, free))
-            most = bench_room.largest(sized, free)
+            most = bench_room.largest(workloads, free)
             raise Failure(
                 f"the memmap of {format_size(setting.device_bytes)} {missing}",
                 f"give --size {most} or less" if most else "end some programs",
@@ -326,5 +325,5 @@ def check_machine(workloads: Sequence[Workload], asked: Sequence[Asked]) -> None
 
 def _without(workloads: Sequence[Workload], free: int) -> str:
     """Return a remedy: to time only what the free memory is enough for, whatever the size."""
-    fit = [one.name for one in workloads if one.sized or one.memory(Asked(0)) <= free]
+    fit = bench_room.fitting(workloads, free)
     return f"leave it out: --workload {','.join(fit)}" if fit else "end some programs"

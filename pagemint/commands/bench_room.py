@@ -26,11 +26,20 @@ def needed(workloads: Collection[Workload], size: int) -> int:
     return max(one.memory(Asked(size)) for one in workloads)
 
 
+def fitting(workloads: Collection[Workload], room: int) -> list[str]:
+    """Return the names of the workloads for which `room` bytes are enough with some --size."""
+    return [one.name for one in workloads if one.sized or one.memory(Asked(0)) <= room]
+
+
 def largest(workloads: Collection[Workload], room: int) -> str | None:
-    """Return the largest --size for which `room` bytes are enough, or None if there is none."""
+    """Return the largest --size for which `room` bytes are enough, or None if there is none.
+
+    Workloads whose memory does not depend on it do not count.
+    """
+    sized = [one for one in workloads if one.sized]
     first, last = -(-SMALLEST // _MB), LARGEST // _MB
     sizes = range(first, last + 1)
-    fit = bisect.bisect_right(sizes, room, key=lambda size: needed(workloads, size * _MB))
+    fit = bisect.bisect_right(sizes, room, key=lambda size: needed(sized, size * _MB))
     if not fit:
         return None
     size = sizes[fit - 1]

@@ -20,7 +20,6 @@ from pagemint.base.progress import step
 from pagemint.base.run import PACKAGES
 from pagemint.base.sizes import format_size
 from pagemint.commands import bench_room
-from pagemint.native.workload import Asked
 from pagemint.native.workloads import known
 
 _FEATURES = {
@@ -148,8 +147,8 @@ def check_memory(free: int) -> Check:
     """Judge the bytes that bench may take against what all workloads need for 100 GB."""
     workloads = known().values()
     needed = bench_room.needed(workloads, _SIZE)
+    fit = bench_room.fitting(workloads, free)
     sized = [one for one in workloads if one.sized]
-    fit = [one.name for one in workloads if one.sized or one.memory(Asked(0)) <= free]
     most = bench_room.largest(sized, free)
     options = [f"--size {most}"] if most and bench_room.needed(sized, _SIZE) > free else []
     options += [f"--workload {','.join(fit)}"] if len(fit) < len(workloads) else []

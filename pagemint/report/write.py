@@ -22,8 +22,9 @@ def after_run(args: argparse.Namespace, result: Result) -> None:
     Raises:
         Failure: it cannot be written.
     """
-    if not args.no_report:
-        write([result], directory(args.command, args.json))
+    target = place(args)
+    if target:
+        write([result], target)
 
 
 def check_writable(args: argparse.Namespace) -> None:
@@ -32,9 +33,9 @@ def check_writable(args: argparse.Namespace) -> None:
     Raises:
         Failure: the directory cannot be written.
     """
-    if args.no_report:
+    target = place(args)
+    if not target:
         return
-    target = directory(args.command, args.json)
     there = next(one for one in (target, *target.absolute().parents) if one.exists())
     try:
         with tempfile.TemporaryFile(dir=there):
@@ -44,6 +45,11 @@ def check_writable(args: argparse.Namespace) -> None:
             f"cannot write the report to {target}: {error.strerror}",
             "give --no-report, or --json FILE in a directory of yours",
         ) from error
+
+
+def place(args: argparse.Namespace) -> Path | None:
+    """Return the directory of a run's report, or None with --no-report."""
+    return None if args.no_report else directory(args.command, args.json)
 
 
 def directory(command: str, json: str | None) -> Path:
