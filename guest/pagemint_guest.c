@@ -81,7 +81,7 @@ static struct kretprobe probe = {
 	.maxactive = 4,
 };
 
-#ifdef PGMAP_SHARED_MEMMAP
+#ifdef CONFIG_MEMMAP_SHARED
 static int shared_leave(struct kretprobe_instance *ri, struct pt_regs *regs)
 {
 	const struct call *call = (struct call *)ri->data;
@@ -132,7 +132,10 @@ static struct kretprobe bind_probe = {
 	.data_size = sizeof(struct call),
 	.maxactive = 4,
 };
+#endif /* CONFIG_MEMMAP_SHARED */
 
+/* The series defines the flag on every architecture, also where nothing can share. */
+#ifdef PGMAP_SHARED_MEMMAP
 static void permit_sharing(struct dev_pagemap *pgmap)
 {
 	pgmap->flags |= PGMAP_SHARED_MEMMAP;
@@ -151,7 +154,7 @@ static void permit_sharing(struct dev_pagemap *pgmap)
 
 static struct kretprobe *probes[] = {
 	&probe,
-#ifdef PGMAP_SHARED_MEMMAP
+#ifdef CONFIG_MEMMAP_SHARED
 	&shared_probe,
 	&bind_probe,
 #endif
