@@ -130,7 +130,7 @@ static bool memmap_can_share(const struct dev_pagemap *pgmap)
 
 /**
  * memmap_shared_begin() - make the struct pages that sections will share
- * @pgmap: that of the device; its ranges are added later
+ * @pgmap: the device's; its ranges are added later
  * @nid: the node of its memory
  *
  * There is no such block if the driver has not asked for sharing, if it is not
@@ -172,7 +172,7 @@ out_free:
 
 /**
  * memmap_shared_end() - free the struct pages that sections shared
- * @pgmap: that of the device; all its ranges are removed
+ * @pgmap: the device's; all its ranges are removed
  */
 void memmap_shared_end(struct dev_pagemap *pgmap)
 {
@@ -289,7 +289,7 @@ out_put:
 
 /**
  * pgmap_populate_memmap() - make struct pages of a device writable
- * @pgmap: that of the device
+ * @pgmap: the device's
  * @pfn: the first of its pages that will be used
  * @nr_pages: number of these pages
  *

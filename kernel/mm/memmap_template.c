@@ -152,9 +152,9 @@ static void memmap_template_continue(const struct memmap_template *t,
  * @pfn: its PFN
  * @nr_pages: pages in the unit
  *
- * The slow path has initialised memmap_template_nr_slow() pages of it. Whatever
- * is written here is not read: the third unit and those behind it are written
- * from the images alone.
+ * The slow path has initialised memmap_template_nr_slow() pages of it. Pages
+ * that this function writes are not read: the third unit and those behind it
+ * are written from the images alone.
  *
  * Drains between sections, and may sleep there; a unit within one section does
  * neither. The caller drains once more before anything reads the pages.

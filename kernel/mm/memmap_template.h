@@ -87,7 +87,7 @@ static inline void memmap_template_begin(struct memmap_template *t,
  * @t: the template
  * @nr_pages: pages in the unit
  *
- * The caller initialises as many, from the first page on, before it passes the
+ * The caller initialises that many, from the first page on, before it passes the
  * unit to memmap_template_write(). They are all in MEMMAP_INIT_SLOW. Otherwise
  * they are the first few pages of the first two units.
  */

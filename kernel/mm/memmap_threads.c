@@ -18,18 +18,18 @@
 #include "memmap_template.h"
 #include "memmap_threads.h"
 
-/* Four CPUs fill most memory; more would only be kept from other work. */
+/*
+ * Two threads were twice as fast as one where memory takes more stores than
+ * one CPU makes. More than four would only be kept from other work.
+ */
 #define MEMMAP_THREADS_MAX		4
 
-/*
- * Pages that each thread writes at the least: 16 MiB of struct pages, which
- * take a CPU about half a millisecond.
- */
-#define MEMMAP_THREADS_MIN_PAGES	(SZ_1G >> PAGE_SHIFT)
+/* Struct pages that each thread writes at the least; about half a millisecond. */
+#define MEMMAP_THREADS_MIN_PAGES	(SZ_16M / sizeof(struct page))
 
 static unsigned int memmap_threads_max(int nid)
 {
-	/* In slow mode nothing but mainline's own loop is to run. */
+	/* As without this file. */
 	if (memmap_init_mode_get() == MEMMAP_INIT_SLOW)
 		return 1;
 	/* The last CPU of the node may have gone offline just now. */
@@ -37,7 +37,7 @@ static unsigned int memmap_threads_max(int nid)
 }
 
 /**
- * memmap_threads_run() - initialise a range with as many threads as it is worth
+ * memmap_threads_run() - initialise a range, with several threads if it is large
  * @range: the range
  *
  * The calling thread is one of them. There are no more than the node has CPUs;
@@ -48,8 +48,8 @@ static unsigned int memmap_threads_max(int nid)
  * two threads write to one. Ranges whose compounds are not aligned are not
  * shared out; no driver has such a range.
  *
- * Return: the number of threads, at most: jobs that run at the same time share
- * padata's helpers.
+ * Return: the most threads that took part; there are fewer if other jobs use
+ * padata's helpers at the same time.
  */
 unsigned int memmap_threads_run(const struct memmap_range *range)
 {

@@ -6,7 +6,7 @@
 
 /**
  * struct memmap_range - a part of the memmap, and the function to initialise it
- * @fn: initialises a part of the range and waits for its streaming stores;
+ * @fn: initialises a part of the range and drains its streaming stores;
  *	called with the first PFN of the part, the one after its last, and @arg,
  *	by several threads at a time
  * @arg: for @fn

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Fills: many copies of one image, past the cache or through it.
+ * Fills: many copies of one image, through the cache or bypassing it.
  *
  * A streaming (non-temporal) store writes its cache line without reading it
  * first, and leaves the cache to other data. It wins where the filled memory

@@ -208,7 +208,7 @@ static void shared_populate_test(struct kunit *test)
 	shared_compare(test, pfn, 1);
 }
 
-/* Whatever sections a range touches are populated, and no others. */
+/* The sections that a range touches are populated, and no others. */
 static void shared_range_test(struct kunit *test)
 {
 	static const struct {
