@@ -3,6 +3,7 @@
 
 import sys
 
+from pagemint.kernels import steps
 from pagemint.results import counted, kept, reader
 from pagemint.results.counted import MEASURES, Pair
 from pagemint.results.rows import Result
@@ -11,7 +12,7 @@ _HEAD = (
     "| operation | instructions, before | now | bytes stored, before | now | most of it now |",
     "|---|---:|---:|---:|---:|---|",
 )
-
+_EARLIER = "An earlier state of the series gave these counts."
 
 _STOCK_HEAD = (
     "| Debian's kernel | operation | instructions, without | with | bytes stored, without | with |",
@@ -22,7 +23,8 @@ _STOCK_HEAD = (
 def table() -> str:
     """Return the table of the newest counts of both trees, in Markdown."""
     newest = reader.read(str(kept.counts()))
-    return "\n".join([*_HEAD, *(_line(pair) for pair in counted.pairs(newest))])
+    rows = "\n".join([*_HEAD, *(_line(pair) for pair in counted.pairs(newest))])
+    return rows if newest.kernel.series in steps.digests() else f"{_EARLIER}\n\n{rows}"
 
 
 def stock_table() -> str:

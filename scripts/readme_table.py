@@ -25,7 +25,7 @@ def _line(judged: Judged, name: str) -> str:
     host = judged.result.host
     family, model, *_ = host.family_model_stepping
     cpu = f"[{host.cpu} ({_CORES[family, model]})](docs/results/{name})"
-    if judged.result.kernel.series not in {steps.digest(line, code=True) for line in steps.lines()}:
+    if judged.result.kernel.series not in steps.digests():
         cpu += ", an earlier state of the series"
     cells = [
         _cell(judged, "fsdax", "plain", 0),

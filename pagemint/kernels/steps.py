@@ -182,6 +182,11 @@ def digest(line: str, chosen: Sequence[Topic] | None = None, *, code: bool = Fal
     return cache.digest(*parts)
 
 
+def digests() -> frozenset[str]:
+    """Return the digests that results of the series as it is have, one for each line."""
+    return frozenset(digest(line, code=True) for line in lines())
+
+
 def plan(tree: Path, line: str, chosen: Sequence[Topic] | None = None) -> list[Change]:
     """Return the changes of each step to `tree`, which is only read.
 

@@ -58,7 +58,7 @@ def filled(given: Sequence[str], chosen: Sequence[Topic] | None = None) -> dict[
         texts[cover] = (files.KERNEL / "series" / cover).read_text()
     counts = _Counts()
     done = {name: _fill(name, text, results, counts) for name, text in texts.items()}
-    now = {steps.digest(line, code=True) for line in steps.lines()}
+    now = steps.digests()
     for file, series in {one.file: one.kernel.series for _, one in done.values()}.items():
         if series not in now:
             note(f"{file} was measured with another state of the series")
