@@ -24,8 +24,8 @@ from pagemint.base.git import git
 _ROOT = Path(__file__).resolve().parent.parent
 # The code that any test may run, and the results that texts are made of.
 _TESTED = (
-    *("pagemint", "kernel", "native", "guest", "module", "scripts", "docs/results"),
-    *("debian", "pyproject.toml"),
+    *("pagemint", "kernel", "native", "guest", "module", "scripts", "debian", "pyproject.toml"),
+    ":(glob)docs/results/*.json",
 )
 _TEXTS = ("docs", "README.md", "CONTRIBUTING.md", "Makefile")  # tested if a test file names them
 _VARIABLES = ("PAGEMINT_VM", "PAGEMINT_LONG")
@@ -129,7 +129,8 @@ class Records(LeaveOut):
             | {one: int(counts[one]) for one in _COLUMNS}
             for (part, line), counts in rows.items()
         ]
-        body = {"machine": machine.about(), "parts": table}
+        commit = git(_ROOT, "describe", "--always", "--dirty").strip()
+        body = {"commit": commit, "machine": machine.about(), "parts": table}
         self._file.parent.mkdir(parents=True, exist_ok=True)
         self._file.write_text(json.dumps(body, indent=1, default=str) + "\n")
         terminalreporter.line(f"The table is in {self._file}.")
