@@ -15,8 +15,8 @@ from pagemint.base.errors import Failure
 
 COMMANDS = {
     "bench": "time memmap initialisation, before and after the patches, on this machine",
-    "vm": "bind and rebind real devices in virtual machines, before and after",
-    "host": "bind and rebind on this machine, before and after",
+    "vm": "bind emulated devices in guests, with and without the patches",
+    "host": "bind devices of this machine, with and without the module",
     "series": "apply the patches to a kernel tree, or write them as mails",
     "source": "list and fetch kernel sources",
     "report": "turn results into a page of plots",

@@ -75,10 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"up to {PRECISE:.0f} s instead of 10 for each workload that is noisy",
     )
     parser.add_argument("--tables", action="store_true", help="also print every row at the end")
-    parser.add_argument(
-        "--json", metavar="FILE", help="write the result there; - for standard output"
-    )
-    options.add_run_argument(parser)
+    options.add_result_arguments(parser)
 
 
 def main(args: argparse.Namespace) -> int:

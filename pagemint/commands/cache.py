@@ -24,10 +24,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="remove entries that no process uses, the least recently used first",
     )
     parser.add_argument(
-        "--age", type=float, metavar="DAYS", help="with --prune: entries not used for so long"
+        "--age", type=float, metavar="DAYS", help="with --prune: remove what was not used for DAYS"
     )
     parser.add_argument(
-        "--size", metavar="SIZE", help="with --prune: until the rest is no larger than this"
+        "--size", metavar="SIZE", help="with --prune: remove until no more than SIZE is left"
     )
 
 

@@ -43,10 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--headers", metavar="DIR", help="the kernel's headers (/lib/modules/RELEASE/build)"
     )
-    parser.add_argument(
-        "--json", metavar="FILE", help="write the result there; - for standard output"
-    )
-    options.add_run_argument(parser)
+    options.add_result_arguments(parser)
 
 
 def main(args: argparse.Namespace) -> int:

@@ -12,6 +12,9 @@ def add_source_arguments(parser: argparse.ArgumentParser) -> None:
     tree.add_argument("--ksrc", type=Path, metavar="DIR", help="a kernel tree of your own")
 
 
-def add_run_argument(parser: argparse.ArgumentParser) -> None:
-    """Declare --no-report, which every command that ends with a report takes."""
+def add_result_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare --json and --no-report, which every command that ends with a result takes."""
+    parser.add_argument(
+        "--json", metavar="FILE", help="write the result there; - for standard output"
+    )
     parser.add_argument("--no-report", action="store_true", help="write no report at the end")

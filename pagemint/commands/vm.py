@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`pagemint vm`: binds real devices and moves folios on real kernels, before and after."""
+"""`pagemint vm`: binds emulated devices and moves folios in guests, base and patched."""
 
 import argparse
 import os
@@ -69,16 +69,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--turns", type=int, metavar="N", help=f"boots of each kernel, in turn ({_TURNS})"
     )
-    parser.add_argument("--accel", default="auto", choices=("auto", "kvm", "tcg"))
+    parser.add_argument(
+        "--accel",
+        default="auto",
+        choices=("auto", "kvm", "tcg"),
+        help="how the guests run (auto: kvm if a guest boots under it)",
+    )
     parser.add_argument(
         "--limit",
         type=float,
         default=3600,
         metavar="S",
-        help="seconds that a guest may take (3600)",
+        help="seconds that a guest may take in all (3600)",
     )
-    parser.add_argument("--json", metavar="FILE", help="write the result there")
-    options.add_run_argument(parser)
+    options.add_result_arguments(parser)
 
 
 def main(args: argparse.Namespace) -> int:
