@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pagemint.base.errors import Failure
-from pagemint.kernels import apt, sources
+from pagemint.kernels import apt, sources, trees
 from pagemint.kernels.apt import Package, Repository
 
 # As apt-cache show prints it, shortened.
@@ -291,6 +291,17 @@ def test_own_tree(tmp_path: Path, cache_home: Path) -> None:
     assert sources.from_tree(tree) == sources.Source("7.3.1", "7.3", None, tree, None)
     entry = _cached(cache_home, "7.3.4-1", "7.3.4")
     assert sources.from_tree(tree).config == entry / "config"
+
+
+def test_the_copy_of_an_own_tree_is_cleaned_and_nothing_else(
+    tmp_path: Path, cache_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree = _tree(tmp_path / "mine", "7.3.1")
+    with (tree / "Makefile").open("a") as makefile:
+        makefile.write('mrproper:\n\t@echo "$(KBUILD_OUTPUT)" >cleaned\n')
+    monkeypatch.setenv("KBUILD_OUTPUT", "/somewhere")
+    copied = trees.unpatched(trees.BASE, sources.from_tree(tree))
+    assert (copied.path / "cleaned").read_text() == "\n"
 
 
 @pytest.mark.parametrize("lack", ["Makefile", "Kconfig", "mm/mm_init.c"])

@@ -18,7 +18,7 @@ from pagemint.guests import checks
 from pagemint.guests.guest import Guest
 from pagemint.guests.lab import FRAGMENTS
 from pagemint.guests.scenarios import Record
-from pagemint.kernels import image, objects, steps, trees
+from pagemint.kernels import image, steps, trees
 from pagemint.kernels.image import Kernel
 
 pytestmark = LONG
@@ -138,7 +138,7 @@ def kunit() -> list[str | Path]:
 
     def make(work: Path) -> None:
         argv = [*tool, "build", *options, f"--jobs={os.cpu_count()}", f"--build_dir={work}"]
-        run_program(argv, env=objects.environment(), what="kunit.py build")
+        run_program(argv, env=trees.environment(), what="kunit.py build")
 
     key = cache.digest(patched.key, str(patched.path), *configs, machine.compiler())
     built = cache.entry("kunit", key, make, in_place=True)
@@ -155,7 +155,7 @@ def test_the_kunit_suites_pass_through_the_kernels_own_tool(
         f'set -- "$@" "$word"; done\nexec {shutil.which(emulator.name)} "$@"\n'
     )
     emulator.chmod(0o755)
-    env = {**objects.environment(), "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    env = {**trees.environment(), "PATH": f"{tmp_path}:{os.environ['PATH']}"}
     told = tmp_path / "result.json"
     # kunit.py fails if a test fails.
     run_program([*kunit, f"--json={told}"], env=env, limit=600, what="kunit.py exec")

@@ -29,7 +29,7 @@ class Kernel:
     """A kernel to boot.
 
     Attributes:
-        variant: base or patched.
+        variant: base, patched or stock.
         built: the build directory.
         module: pagemint_guest.ko for it.
         filler: pagemint.ko for it, if it is a stock kernel.
@@ -139,7 +139,7 @@ def selftests(tree: Tree, *, others: bool = False) -> Path:
                 (work / out).mkdir(exist_ok=True)
                 argv: list[str | Path] = ["make", "-s", "-C", copy / tests / "mm"]
                 argv += [f"OUTPUT={work / out}", *(work / out / name for name in programs)]
-                run(argv, env=objects.environment(), what="making the kernel's own tests")
+                run(argv, env=trees.environment(), what="making the kernel's own tests")
         for script in _SCRIPTS if others else ():
             shutil.copy(tree.path / tests / script, work / "others")
         shutil.rmtree(copy)

@@ -14,10 +14,10 @@ from pagemint.base.errors import Failure
 from pagemint.base.machine import compiler
 from pagemint.base.progress import step
 from pagemint.base.run import run
+from pagemint.kernels import trees
 from pagemint.kernels.sources import config_for
 from pagemint.kernels.trees import Tree
 
-_ENVIRONMENT = ("PATH", "HOME", "TMPDIR", "LANG")  # the variables that a kernel build can see
 _BUILD_ROOM = 300_000_000  # bytes: a build directory with a few objects
 
 
@@ -44,19 +44,18 @@ NO_MASK = Config(
 """Tails point to their head instead of holding a mask, and page_ref_set can be traced."""
 
 
-def build(tree: Tree, config: Config, wanted: Iterable[str], given: Path | None = None) -> Path:
+def build(tree: Tree, config: Config, wanted: Iterable[str]) -> Path:
     """Return a build directory of `tree` with objects in it, made if it is not in the cache.
 
     Args:
         tree: the tree to build.
         config: the configuration to build it with.
         wanted: objects such as mm/mm_init.o; those whose source the tree lacks are left out.
-        given: a file to take instead of Debian's configuration for the line.
 
     Raises:
         Failure: the build fails, or the configuration loses an option.
     """
-    base = given or config_for(tree.line)
+    base = config_for(tree.line)
     key = cache.digest(tree.key, str(tree.path), base, *config.options, compiler())
 
     def configure(work: Path) -> None:
@@ -140,15 +139,7 @@ def make(tree: Tree, build_dir: Path, *targets: str, jobs: int | None = None) ->
     what = f"make {targets[-1]} in the {tree.name} tree"
     argv = ["make", "-s", f"-j{jobs or os.cpu_count() or 1}", f"O={build_dir}"]
     argv += [*tree.arch.variables, *targets]
-    run(argv, cwd=tree.path, env=environment(), log=build_dir / f"{name}.log", what=what)
-
-
-def environment() -> dict[str, str]:
-    """Return the environment of a kernel build, without the variables that change the build.
-
-    Those variables are not in the cache key, so a build must not see them.
-    """
-    return {key: os.environ[key] for key in _ENVIRONMENT if key in os.environ}
+    run(argv, cwd=tree.path, env=trees.environment(), log=build_dir / f"{name}.log", what=what)
 
 
 def check_config(file: Path, name: str, options: Iterable[str]) -> None:

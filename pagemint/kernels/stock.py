@@ -15,7 +15,7 @@ from pagemint.base import cache, files
 from pagemint.base.errors import Failure
 from pagemint.base.progress import step
 from pagemint.base.run import run
-from pagemint.kernels import apt, objects, toolchain
+from pagemint.kernels import apt, toolchain, trees
 from pagemint.kernels.apt import Package
 from pagemint.kernels.image import Kernel
 
@@ -132,7 +132,7 @@ def modules(
                 argv = command(headers, work, folder)
                 argv += [*(["FAULT=1"] if fault else []), "modules"]
                 log, doing = work / f"{folder}.log", f"building {folder} for {what}"
-                run(argv, env=objects.environment(), log=log, what=doing)
+                run(argv, env=trees.environment(), log=log, what=doing)
 
     # These two files identify the kernel: its functions with their checksums, its configuration.
     of = (headers / "Module.symvers", headers / ".config")

@@ -26,6 +26,9 @@ ROOM = 2_000_000_000
 """Bytes that a kernel tree may take."""
 
 
+_ENVIRONMENT = ("PATH", "HOME", "TMPDIR", "LANG")  # the variables that a kernel build can see
+
+
 @dataclass(frozen=True)
 class Arch:
     """An architecture that kernels are built for.
@@ -70,6 +73,15 @@ class Tree:
     line: str
     version: str
     arch: Arch = X86
+
+
+def environment() -> dict[str, str]:
+    """Return the environment of a kernel build, without the variables that change the build.
+
+    Those variables are not in the cache key, so a build must not see them. Some of them name a
+    directory outside the tree, such as KBUILD_OUTPUT, which `make mrproper` would clean.
+    """
+    return {key: os.environ[key] for key in _ENVIRONMENT if key in os.environ}
 
 
 def pair(found: Source) -> tuple[Tree, Tree]:
@@ -174,4 +186,5 @@ def _copy_own(found: Source, work: Path) -> None:
             raise Failure(
                 f"cannot copy {source}: {why}", "run again when nothing changes the tree"
             ) from error
-        run(["make", "-s", "mrproper"], cwd=work / "linux", what="cleaning the copy")
+        what = "cleaning the copy"
+        run(["make", "-s", "mrproper"], cwd=work / "linux", env=environment(), what=what)

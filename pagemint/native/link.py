@@ -49,16 +49,15 @@ class Program:
     lacks: Mapping[tuple[str, str], str]
 
 
-def link(trees: Sequence[Tree], config: Config, given: Path | None = None) -> Program:
+def link(trees: Sequence[Tree], config: Config) -> Program:
     """Return the host of some trees, built if it is not in the cache; see `link_placed`."""
-    return link_placed(trees, config, 1, given)[0]
+    return link_placed(trees, config, 1)[0]
 
 
 def link_placed(
     trees: Sequence[Tree],
     config: Config,
     placements: int,
-    given: Path | None = None,
     half: KernelHalf | None = None,
 ) -> list[Program]:
     """Return hosts of some trees that differ only in the addresses of the kernel code.
@@ -70,7 +69,6 @@ def link_placed(
         trees: the base tree, and those that are compared with it.
         config: the configuration that all are built with.
         placements: number of hosts.
-        given: a file to take instead of Debian's configuration.
         half: the files of the kernel half, if the user has own ones.
 
     Raises:
@@ -81,7 +79,7 @@ def link_placed(
     built = []
     for tree in trees:
         with blamed(tree.name):
-            built.append(objects.build(tree, config, wanted, given))
+            built.append(objects.build(tree, config, wanted))
     for one in wanted:
         ours = (files.KERNEL / one).with_suffix(".c").exists()  # perhaps in no tree
         if not ours and not any(objects.has_source(tree, one) for tree in trees):
