@@ -8,7 +8,7 @@ import fake_result
 import pytest
 
 from pagemint.results import cases, reader
-from pagemint.results.compare import compare
+from pagemint.results.compare import _moved_limits, compare
 from pagemint.results.rows import Case, Limit
 from pagemint.results.verdict import Judged
 
@@ -102,6 +102,25 @@ def test_modes_of_one_kernel_in_one_guest_are_paired() -> None:
     assert "within its round" in one.noise()[-1]
 
 
+def test_a_stock_kernel_with_and_without_the_module_is_paired() -> None:
+    body = fake_result.body(accel="kvm", **SMALL)
+    body["rows"][1] |= {"tree": "stock", "mode": "module"}
+    one = Judged(reader.parse(json.dumps(body).encode(), "a.json"))
+    assert one.paired
+
+
+def test_two_threads_are_shown_without_one() -> None:
+    body = fake_result.body(workloads=("fsdax",), threads=(1, 2))
+    # As with --threads 2: one thread has rows of the unpatched tree only.
+    body["rows"] = [
+        row for row in body["rows"] if row["case"]["threads"] == 2 or row["tree"] != "patched"
+    ]
+    one = Judged(reader.parse(json.dumps(body).encode(), "a.json"))
+    (case,) = one.largest(one.lines)
+    assert case.threads == 2
+    assert "2 threads" in " ".join(one.headlines())
+
+
 def test_headlines_say_what_was_gained() -> None:
     (said,) = judged(workloads=("fsdax",), noise=0.002).headlines()
     assert said.startswith("fsdax, 100 GB, 1 thread, plain returns: streaming is 1.6")
@@ -119,6 +138,10 @@ def test_the_headline_of_a_copy_is_about_the_class_that_gains_least() -> None:
     assert all("none, 2 MiB folios" in text and "least of 3" in text for text in said[:3])
     gains = [text.partition("patched is ")[2][:5] for text in said]
     assert gains == 2 * ["1.18x", "1.16x", "1.20x"]
+
+
+def test_a_single_run_does_not_show_a_quiet_machine() -> None:
+    assert judged(runs=1).noise()[0].startswith("Too few runs")
 
 
 def test_a_noisy_machine_is_told_in_words() -> None:
@@ -203,6 +226,17 @@ def test_between_two_results_the_drift_of_the_machine_is_noise() -> None:
     after = judged(seed=2, series="other", variants=better)
     found = {each.variant: each.verdict for each in compare(before, after).differences}
     assert found == {name: "noise" for name in fake_result.VARIANTS} | {"streaming": "faster"}
+
+
+def test_the_drift_has_the_loops_of_each_workload() -> None:
+    limits = [{"workload": "fsdax", "runs_ms": [20.0]}, {"workload": "devdax", "runs_ms": [10.0]}]
+    results = []
+    for first in (20.0, 10.0):
+        body = fake_result.body(workloads=("fsdax", "devdax"), memory=False)
+        limits[0]["runs_ms"] = [first]
+        body["limits"] = [{**body["limits"][0], **limit} for limit in limits]
+        results.append(reader.parse(json.dumps(body).encode(), "a.json"))
+    assert sorted(_moved_limits(*results)) == [1.0, 2.0]
 
 
 def test_results_of_both_schemas_are_compared() -> None:

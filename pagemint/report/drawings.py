@@ -18,7 +18,7 @@ from pagemint.results.rows import Case
 from pagemint.results.verdict import Judged, Line
 
 GAIN_NOTE = "Medians with 95% intervals; the stroke is the ratio of the fastest runs."
-"""The note below it."""
+"""The note below a plot of gains."""
 
 MOST_GROUPS = 12
 """Most groups of a plot: a hostile result may have thousands. The tables show all."""
@@ -41,13 +41,13 @@ def draw(judged: Judged, tag: str, names: Names) -> list[Plot]:
         steps = [case for case in mine if case.operation]
         of = _Drawer(judged, tag, how, names)
         if maps:
-            drawn += of.bring_up(cases.largest(maps))
+            drawn += of.bring_up(judged.largest(maps))
             drawn += of.against_size(maps)
             drawn += of.against_threads(maps)
         for size in dict.fromkeys(case.folio_bytes for case in copies):
-            drawn += of.copy([one for one in cases.largest(copies) if one.folio_bytes == size])
+            drawn += of.copy([one for one in judged.largest(copies) if one.folio_bytes == size])
         for workload in list(dict.fromkeys(case.workload for case in steps))[:MOST_PLOTS]:
-            drawn += of.steps([one for one in cases.largest(steps) if one.workload == workload])
+            drawn += of.steps([one for one in judged.largest(steps) if one.workload == workload])
     return drawn
 
 

@@ -43,7 +43,7 @@ def lines(judged: Judged, json: str | None, report: Path | None) -> list[str]:
 def _workloads(judged: Judged, room: int) -> list[str]:
     """Return a line for each workload under its kind of returns, on at most `room` lines."""
     memmaps = [case for case in judged.lines if is_memmap(case)]
-    chosen = [case for case in cases.largest(memmaps) if judged.shown(case)]
+    chosen = [case for case in judged.largest(memmaps) if judged.shown(case)]
     if not chosen:
         return []
     # The returns of the machine's own kernel come first.
@@ -96,7 +96,7 @@ def _steps(judged: Judged) -> list[str]:
     """Return a line for each step of a whole operation, with this machine's returns."""
     own = judged.result.kernel.returns
     steps = [case for case in judged.lines if case.operation and case.returns == own]
-    lines = [line for case in cases.largest(steps) for line in judged.shown(case)]
+    lines = [line for case in judged.largest(steps) for line in judged.shown(case)]
     heading = _STEPS.format(*_heads(judged))
     return [heading, *(_step(judged, line) for line in lines)] if lines else []
 

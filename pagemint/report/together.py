@@ -12,6 +12,7 @@ from pagemint.report.plots.groups import Group
 from pagemint.report.plots.sheet import Frame, Plot
 from pagemint.results import cases
 from pagemint.results.cases import title
+from pagemint.results.rows import Case
 from pagemint.results.verdict import Judged
 
 
@@ -26,7 +27,11 @@ def draw(results: Sequence[tuple[str, Judged]], names: Names) -> list[Plot]:
     able = [(tag, judged) for tag, judged in results if judged.result.host.times_comparable]
     found = dict.fromkeys(case for _, judged in able for case in judged.lines)
     shared = [case for case in found if sum(case in judged.lines for _, judged in able) > 1]
-    for case in cases.largest(shared)[:MOST_PLOTS]:
+
+    def first(case: Case) -> bool:
+        return any(case in judged.lines and judged.shown(case) for _, judged in able)
+
+    for case in cases.largest(shared, first)[:MOST_PLOTS]:
         times, gains = [], []
         for tag, judged in able:
             few = dict(itertools.islice(judged.lines.get(case, {}).items(), MOST_SERIES))

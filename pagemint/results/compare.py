@@ -128,4 +128,4 @@ def _moved_limits(a: Result, b: Result) -> list[float]:
 def _loop(limit: Limit) -> tuple[object, ...]:
     """Return the properties that are equal in two runs of the same loop."""
     case = (limit.returns, limit.threads, limit.device_bytes, limit.folio_bytes)
-    return (limit.kind, limit.loop, *case)
+    return (limit.kind, limit.loop, limit.workload, *case)

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from pagemint.base.memmap import MODES
 from pagemint.results import cases, estimates, first_schema
-from pagemint.results.cases import Condition, condition, is_copy, largest, title
+from pagemint.results.cases import Condition, condition, is_copy, title
 from pagemint.results.estimates import Estimate, Gain
 from pagemint.results.rows import Case, Result, Row
 
@@ -47,6 +47,13 @@ class Line:
         return estimates.median(self.row.runs_ms)
 
 
+def are_pairs(result: Result) -> bool:
+    """Whether run i of every variant comes from one round."""
+    trees = {row.tree for row in result.rows}
+    # A stock kernel runs in one guest: without its module as base, and with it as stock.
+    return not result.host.accel or len(trees) < 2 or trees == {"base", "stock"}
+
+
 class Judged:
     """A result with a verdict on each row.
 
@@ -60,7 +67,7 @@ class Judged:
 
     def __init__(self, result: Result) -> None:
         self.result = result
-        self.paired = not result.host.accel or len({row.tree for row in result.rows}) < 2
+        self.paired = are_pairs(result)
         # Schema pagemint/1 had no second base, but its slow mode was nearly the same code.
         self._again = "slow" if result.schema == first_schema.SCHEMA else "base2"
         members = _members(result.rows, self._again)
@@ -117,6 +124,13 @@ class Judged:
             left_out = (self.result.against, self._again)
             chosen = [line for tree, line in first.items() if tree not in left_out]
         return [line for line in chosen if line.gain]
+
+    def largest(self, members: Iterable[Case]) -> list[Case]:
+        """Return the cases that cases.largest() returns, but rather one that has a gain to show.
+
+        With --threads 2, a case of one thread has rows of the unpatched tree alone.
+        """
+        return cases.largest(members, lambda case: bool(self.shown(case)))
 
     def called(self, line: Line) -> str:
         """Return the name of one of the lines that `shown` returns: its tree, or its mode."""
@@ -193,7 +207,7 @@ class Judged:
         The sentence about a copy is about the CPU class that gains least.
         """
         chosen: dict[tuple[object, ...], list[Line]] = {}
-        for case in largest(self.lines):
+        for case in self.largest(self.lines):
             for line in self.shown(case):
                 copy = (case.function, case.folio_bytes, case.returns)
                 key = (self.called(line), *(copy if is_copy(case) else (case,)))
@@ -228,6 +242,8 @@ class Judged:
 
     def _noisy_sentence(self) -> str:
         if not self.noisy_lines:
+            if self.few_runs:
+                return "Too few runs to say whether this machine is quiet."
             return "This machine is quiet: the two ratios of every gain are within 5%."
         worst = self.noisy_lines[0]
         return (
@@ -258,7 +274,7 @@ class Judged:
         """
         compared = [
             lines
-            for case in largest(self.lines)
+            for case in self.largest(self.lines)
             if (lines := self.lines[case])
             and not is_copy(case)
             and all(mode in lines and lines[mode].gain for mode in _MODES)

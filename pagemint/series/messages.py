@@ -21,6 +21,7 @@ from pagemint.kernels.steps import Topic
 from pagemint.results import counted, estimates, kept, reader
 from pagemint.results.cases import limit_of
 from pagemint.results.rows import Operation, Result, Row
+from pagemint.results.verdict import are_pairs
 
 WIDTH = 75
 """Most characters of a line, as checkpatch demands."""
@@ -89,7 +90,7 @@ class _Figures:
         return self._result.kernel.version
 
     def runs(self) -> int:
-        """How many times the memmap of the largest device was written."""
+        """The number of runs of fsdax on base, on the largest device."""
         return len(self._row("fsdax", "base", {}).runs_ms)
 
     def size(self) -> str:
@@ -151,7 +152,7 @@ class _Figures:
         # Base always runs in one thread.
         base = self._row(workload, "base", {**case, "threads": 1})
         mine = self._row(workload, variant, case)
-        paired = not self._result.host.accel
+        paired = are_pairs(self._result)
         return f"{estimates.gain(base.runs_ms, mine.runs_ms, paired=paired).headline:.2f}"
 
     def of_limit(self, workload: str, variant: str, **case: object) -> str:
