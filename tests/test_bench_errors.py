@@ -135,7 +135,9 @@ def test_a_workload_that_a_line_does_not_have_is_refused(tmp_path: Path) -> None
     assert "Linux 6.12 does not have the code of dax-folio; give --kernel 7.2" in said
 
 
-@pytest.mark.parametrize(("runs", "status"), [("0", 1), ("-3", 1), ("many", 2), ("1.5", 2)])
+@pytest.mark.parametrize(
+    ("runs", "status"), [("0", 1), ("-3", 1), ("10001", 1), ("many", 2), ("1.5", 2)]
+)
 def test_a_number_of_runs_that_cannot_be_is_refused(tree: Path, runs: str, status: int) -> None:
     assert "--runs" in _refusal("--ksrc", tree, f"--runs={runs}", status=status)
 

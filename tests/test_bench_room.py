@@ -74,3 +74,10 @@ def test_a_workload_that_does_not_fit_is_left_out(monkeypatch: pytest.MonkeyPatc
         _check("1GB", "fsdax,folio")
     assert str(refused.value).startswith("folio takes 2.1 GB")
     assert str(refused.value).endswith("leave it out: --workload fsdax")
+
+
+@pytest.mark.parametrize(("workload", "least"), [("populate", 128 << 20), ("boot", 4 << 20)])
+def test_a_workload_takes_no_device_without_a_whole_part(workload: str, least: int) -> None:
+    memory = known()[workload].memory
+    assert memory(Asked(least)) > 0
+    assert memory(Asked(least - 4096)) == 0

@@ -85,6 +85,16 @@ def test_a_workload_without_memory_is_refused(tmp_path: Path) -> None:
         own_workloads.describe(Program(host, host, host, {}), KernelHalf([file]), ["base"])
 
 
+def test_a_file_that_no_tree_can_run_is_refused(tmp_path: Path) -> None:
+    host, file = tmp_path / "host", tmp_path / "one.c"
+    host.write_text("#!/bin/sh\nread line\n")
+    host.chmod(0o755)
+    file.write_text(_EXAMPLE)
+    lacks = {("base", "one"): "it has no new_name", ("a", "one"): "it has no old_name"}
+    with pytest.raises(Failure, match=r"no tree can run one.c; a: it has no old_name"):
+        own_workloads.describe(Program(host, host, host, lacks), KernelHalf([file]), ["base", "a"])
+
+
 def test_a_tree_that_lacks_the_code_is_left_out(user_cache: Path, tmp_path: Path) -> None:
     text = _EXAMPLE.replace(
         "clear_page(pfn_to_kaddr(pfn + i));",

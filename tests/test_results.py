@@ -284,16 +284,16 @@ def test_too_much_or_nothing_is_refused() -> None:
     for changed, why in (
         ({"rows": []}, "no rows, checks or counts"),
         ({"rows": [row] * 2001}, "more than 2,000 rows"),
-        ({"limits": [limit] * 201}, "more than 200 limits"),
+        ({"limits": [limit] * 2001}, "more than 2,000 limits"),
         ({"rows": [{**row, "bind_ms": [1.0], "unbind_ms": [1.0, 2.0]}]}, "differ in number"),
         ({"rows": [{**row, "use_ms": [1.0]}]}, "differ in number"),
         (
             {
                 "rows": [
-                    {**row, "mode": f"m{number}", "runs_ms": [1.0] * 10_000} for number in range(21)
+                    {**row, "mode": f"m{number}", "runs_ms": [1.0] * 10_000} for number in range(51)
                 ]
             },
-            "more than 200,000 runs",
+            "more than 500,000 runs",
         ),
     ):
         assert why in refusal(json.dumps({**body, **changed}).encode())

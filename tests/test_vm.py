@@ -6,7 +6,7 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 import pytest
 from guest_records import DEVICE, LONG, check_memmaps, missing_suites
@@ -90,6 +90,18 @@ def test_a_clean_guest_gives_its_records(guest: Guest, tmp_path: Path) -> None:
     lines = """echo '{"scenario": "fsdax"}' > $out; echo '{"done": true}' >> $out"""
     fake_vng(tmp_path, FIND_OUTPUT + lines)
     assert guest.run(KERNEL, "fsdax", 2, 1 << 27)[0] == [{"scenario": "fsdax"}]
+    assert not list(tmp_path.glob("pagemint-vm-*"))
+
+
+def test_a_guest_that_cannot_start_is_not_blamed(
+    guest: Guest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def offline(*args: object, **settings: object) -> NoReturn:
+        raise Failure("the mirror is away", "wait")
+
+    monkeypatch.setattr("pagemint.guests.x86.argv", offline)
+    with pytest.raises(Failure, match=r"^the mirror is away; wait"):
+        guest.run(KERNEL, "fsdax", 2, 1 << 27)
     assert not list(tmp_path.glob("pagemint-vm-*"))
 
 
@@ -271,7 +283,11 @@ def test_a_guest_may_see_this_machine_elsewhere() -> None:
         ["--arch", "arm64", "--scenario", "kmem"],
         ["--scenario", "nonesuch"],
         ["--rebinds", "1"],
+        ["--rebinds", "5001", "--turns", "2"],
         ["--turns", "0"],
+        ["--limit", "0"],
+        ["--limit", "inf"],
+        ["--limit", "nan"],
         ["--size", "1000TB"],
         ["--size", "x"],
         ["--xfstests", "/nonesuch"],

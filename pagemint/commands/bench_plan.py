@@ -13,7 +13,7 @@ from pagemint.base.errors import Failure
 from pagemint.base.memmap import MOST_THREADS
 from pagemint.base.progress import note
 from pagemint.base.sizes import format_size, parse_size
-from pagemint.commands import bench_room
+from pagemint.commands import bench_room, options
 from pagemint.commands.finish import check_writable
 from pagemint.kernels import named, objects, sources, steps, trees
 from pagemint.kernels.named import Named
@@ -27,7 +27,7 @@ from pagemint.native.workload import Asked, Workload
 from pagemint.native.workloads import known
 from pagemint.results import expect, writer
 from pagemint.results.expect import Expectation
-from pagemint.results.rows import Kernel, Limit, Machine, Result, Row, Tree
+from pagemint.results.rows import MOST_RUNS, Kernel, Limit, Machine, Result, Row, Tree
 
 ABORTED = 128
 """The exit status that ends a `git bisect run`: no commit is to blame."""
@@ -100,7 +100,8 @@ def plan(args: argparse.Namespace, expected: Expectation | None) -> Plan:
     workloads = _chosen(words, half, expected.workload if expected else "")
     sizes = list(dict.fromkeys(_checked_size(text) for text in args.size.split(",")))
     threads = (1,) if expected else _threads(args.threads)
-    patience = _patience(args.runs, args.precise)
+    count = expect.PLACEMENTS if expected else 1
+    patience = _patience(args.runs, args.precise, MOST_RUNS // count)
     asked_trees = named.parse(args.tree or ())
     against = expected.over if expected else args.against
     for name in (against, expected.tree) if expected else (against,):
@@ -114,7 +115,6 @@ def plan(args: argparse.Namespace, expected: Expectation | None) -> Plan:
     workloads = _present(workloads, found.line, named=bool(expected or args.workload))
 
     compared = _trees(found, asked_trees)
-    count = expect.PLACEMENTS if expected else 1
     programs = link.link_placed(compared, objects.DEBIAN, count, half=half)
     own = own_workloads.describe(programs[0], half, [tree.name for tree in compared])
     check_machine(own, [Asked(0)])
@@ -270,11 +270,10 @@ def _present(workloads: Sequence[Workload], line: str, *, named: bool) -> list[W
     return [one for one in workloads if one not in absent]
 
 
-def _patience(runs: int | None, precise: bool) -> Patience:
+def _patience(runs: int | None, precise: bool, most: int) -> Patience:
     if runs is None:
         return Patience(seconds=PRECISE) if precise else Patience()
-    if runs < 1:
-        raise Failure(f"--runs {runs} is too few", "give 1 or more")
+    options.check_number("--runs", runs, 1, most)
     return Patience(least=runs, seconds=0)
 
 

@@ -50,8 +50,7 @@ def main(args: argparse.Namespace) -> int:
     """Run `pagemint host`."""
     if platform.machine() != "x86_64":
         raise Failure(f"this machine is {platform.machine()}", "run this on x86-64")
-    if args.rebinds < 2:
-        raise Failure(f"--rebinds {args.rebinds} is too few", "give 2 or more")
+    options.check_number("--rebinds", args.rebinds, 2, rows.MOST_RUNS)
     if args.device and args.size:
         raise Failure("--size is for private memory", "leave out --size, or --device")
     devices = inventory.devices()

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Arguments that several subcommands take."""
+"""Arguments that several subcommands take, and the check of a number."""
 
 import argparse
 from pathlib import Path
+
+from pagemint.base.errors import Failure
 
 
 def add_source_arguments(parser: argparse.ArgumentParser) -> None:
@@ -18,3 +20,15 @@ def add_result_arguments(parser: argparse.ArgumentParser) -> None:
         "--json", metavar="FILE", help="write the result there; - for standard output"
     )
     parser.add_argument("--no-report", action="store_true", help="write no report at the end")
+
+
+def check_number(option: str, given: int, least: int, most: int) -> None:
+    """Check the number that an option gives.
+
+    Raises:
+        Failure: it is less than `least` or more than `most`.
+    """
+    if given < least:
+        raise Failure(f"{option} {given} is too few", f"give {least} or more")
+    if given > most:
+        raise Failure(f"{option} {given} is too many", f"give {most} or fewer")

@@ -28,6 +28,7 @@ from pagemint.kernels.image import Kernel
 from pagemint.results import rows
 
 _REBINDS, _TURNS = 30, 1
+_LONGEST = 1_000_000  # seconds of a guest
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -95,10 +96,12 @@ def main(args: argparse.Namespace) -> int:
         STOCK_SCENARIOS if args.stock else lab.scenarios,
         {} if args.stock else lab.foreign,
     )
-    rebinds = _at_least(2, "--rebinds", _REBINDS, args.rebinds)
-    turns = _at_least(1, "--turns", _TURNS, args.turns)
-    if args.limit <= 0:
-        raise Failure(f"--limit {args.limit} leaves a guest no time", "give seconds above 0")
+    turns = _TURNS if args.turns is None else args.turns
+    options.check_number("--turns", turns, 1, rows.MOST_RUNS // 2)
+    rebinds = _REBINDS if args.rebinds is None else args.rebinds
+    options.check_number("--rebinds", rebinds, 2, rows.MOST_RUNS // turns)
+    if not 0 < args.limit <= _LONGEST:
+        raise Failure(f"--limit {args.limit:g} is no time for a guest", f"give up to {_LONGEST} s")
     _check_accel(args, lab)
     suites = _suites(args, scenarios, lab)
     scenarios |= {name: (name,) for name in suites}
@@ -178,12 +181,6 @@ def _suites(args: argparse.Namespace, scenarios: Iterable[str], lab: Lab) -> dic
             )
         given[name] = directory.resolve()
     return given
-
-
-def _at_least(least: int, option: str, default: int, given: int | None) -> int:
-    if given is not None and given < least:
-        raise Failure(f"{option} {given} is too few", f"give {least} or more")
-    return default if given is None else given
 
 
 def _check_accel(args: argparse.Namespace, lab: Lab) -> None:

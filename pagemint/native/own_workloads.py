@@ -39,7 +39,10 @@ def describe(program: Program, half: KernelHalf, trees: Sequence[str]) -> list[W
         return made
     with Host(program) as host:
         for file, names in half.own.items():
-            able = next(tree for tree in trees if (tree, file.stem) not in program.lacks)
+            able = next((tree for tree in trees if (tree, file.stem) not in program.lacks), None)
+            if able is None:
+                why = f"{trees[-1]}: {program.lacks[trees[-1], file.stem]}"
+                raise Failure(f"no tree can run {file.name}; {why}", "use what one of them has")
             for name in names:
                 about = host.ask(f"own_{name}", tree=able, about=1)
                 made.append(_workload(file, name, about))
@@ -87,6 +90,6 @@ def _run(file: str, name: str, variant: Variant, host: Host) -> Timed:
     if answer["right"] == "0":
         raise Failure(
             f"{file}: check() of {name} found a wrong result with the {variant.tree} tree",
-            "mend the workload, or the tree",
+            "fix the workload, or the tree",
         )
     return Timed(max(1, int(answer["ns"])))

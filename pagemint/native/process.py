@@ -13,8 +13,8 @@ THIS_CPU = "this"
 
 # The remedy for an error whose text has these words.
 _REMEDIES = {
-    "fault at": "mend the workload if it is yours; otherwise report this line",
-    "BUG or WARN": "mend the workload if it is yours; otherwise report this line",
+    "fault at": "fix the workload if it is yours; otherwise report this line",
+    "BUG or WARN": "fix the workload if it is yours; otherwise report this line",
     "the command": "compare it with its NATIVE_COMMAND() in native/",
     "has no stand-in": "add one to native/stubs.c, or the object that defines it to "
     "NATIVE_OBJECTS()",

@@ -79,7 +79,8 @@ class _Taken:
             if task.variant.tree == self.against:
                 base.setdefault(task.case, task)
         for task in self.tasks:
-            over = base.get(replace(task.case, threads=1))
+            # The base tree has no variants with more threads than one.
+            over = base.get(task.case) or base.get(replace(task.case, threads=1))
             if over and over is not task:
                 gain = estimates.gain(_ms(self.runs[over]), _ms(self.runs[task]), paired=True)
                 middle = gain.paired

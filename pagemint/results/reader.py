@@ -13,9 +13,9 @@ from pagemint.results.rows import SCHEMA, Result
 
 _LARGEST = 16 << 20  # bytes of a file; a bench writes some 200 kB
 _MOST_ROWS = 2000
-_MOST_LIMITS = 200
+_MOST_LIMITS = 2000
 _MOST_COUNTED = 100_000  # functions in all operations together
-_MOST_RUNS = 200_000  # in all rows and limits together
+_MOST_RUNS = 500_000  # in all rows and limits together
 _LONGEST = 200  # characters of a text; the rest is cut off
 _REMEDY = "make it again with pagemint bench, vm or host, and --json"
 
@@ -93,7 +93,7 @@ def _check_amount(found: Result, name: str) -> None:
     if len({(one.name, one.tree) for one in found.counts}) < len(found.counts):
         raise Failure(f"{name} has two counts of the same operation and tree", _REMEDY)
     if len(found.limits) > _MOST_LIMITS:
-        raise Failure(f"{name} has more than {_MOST_LIMITS} limits", _REMEDY)
+        raise Failure(f"{name} has more than {_MOST_LIMITS:,} limits", _REMEDY)
     runs = sum(
         len(times)
         for row in found.rows

@@ -26,10 +26,13 @@ Size = Annotated[int, Meta(ge=0, le=1 << 60)]
 Positive = Annotated[float, Meta(ge=1e-9, le=1e12)]
 """A time or a ratio. With these bounds the ratio of two cannot overflow."""
 
-Runs = Annotated[list[Positive], Meta(min_length=1, max_length=10_000)]
+MOST_RUNS = 10_000
+"""Most runs of a row."""
+
+Runs = Annotated[list[Positive], Meta(min_length=1, max_length=MOST_RUNS)]
 """Milliseconds, one for each run."""
 
-Parts = Annotated[list[Positive], Meta(max_length=10_000)]
+Parts = Annotated[list[Positive], Meta(max_length=MOST_RUNS)]
 """Milliseconds of a part of each run; empty if that is not known."""
 
 
@@ -221,7 +224,7 @@ class Machine:
         load_average: the load average of the last minute before the result was written.
         compiler: the compiler that built the kernel code.
         pagemint: the version of pagemint.
-        huge_bytes: bytes of the memmap that were in huge pages.
+        huge_bytes: the most bytes of a native host's memory that were in huge pages.
         accel: the accelerator of the guests, kvm or tcg; "" without guests.
         times_comparable: false if everything was emulated.
         emulated: the emulated CPU and the emulator of operations that were counted.

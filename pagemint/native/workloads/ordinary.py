@@ -100,6 +100,11 @@ def _online(variant: Variant, number: int, host: Host) -> Timed:
     return Timed(int(answer["ns"]))
 
 
+def _boot_memory(asked: Asked) -> int:
+    """Return the bytes of the memmap, or 0 if the memory is smaller than a chunk."""
+    return memmap_bytes(asked) if _pages(asked, _CHUNK) else 0
+
+
 def _boot_tasks(asked: Asked) -> Iterable[Task]:
     case = _case("boot", asked, _CHUNK, 0)
     for variant in asked.modal:
@@ -125,7 +130,7 @@ def _loops(host: Host, asked: Asked) -> Iterable[Loop]:
 
 WORKLOADS = (
     Workload("hotplug", _hotplug_memory, map_memmap, _hotplug_tasks, _loops),
-    Workload("boot", memmap_bytes, map_memmap, _boot_tasks, _loops),
+    Workload("boot", _boot_memory, map_memmap, _boot_tasks, _loops),
     Workload(
         "online", _online_memory, _online_setup, _online_tasks, lambda host, asked: (), sized=False
     ),

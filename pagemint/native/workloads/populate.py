@@ -23,7 +23,8 @@ def _pages(asked: Asked) -> int:
 
 
 def _memory(asked: Asked) -> int:
-    return _pages(asked) * STRUCT_PAGE
+    """Return the bytes of the memmaps, or 0 if the device has no whole section."""
+    return _pages(asked) * STRUCT_PAGE if vmemmap.pages(asked) else 0
 
 
 def _setup(host: Host, asked: Asked) -> int:

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Rounds go on until the gains are known that the result will have."""
+
+from collections.abc import Callable
+
+import pytest
+
+from pagemint.native.process import Host
+from pagemint.native.rounds import _Taken
+from pagemint.native.workload import Task, Timed, Variant
+from pagemint.results.rows import Case
+
+
+def _never(host: Host) -> Timed:
+    raise NotImplementedError
+
+
+def _taken(*tasks: tuple[str, int, Callable[[int], float]]) -> _Taken:
+    """Return the state after ten rounds: of each tree and number of threads, the ns of a run."""
+    made = [
+        Task(Case("fsdax", 4096, 1, threads), Variant(tree), _never) for tree, threads, _ in tasks
+    ]
+    taken = _Taken(made, [], "a")
+    for task, (_, _, of) in zip(made, tasks, strict=True):
+        taken.runs[task] = [Timed(round(of(number))) for number in range(10)]
+    return taken
+
+
+def _steady(number: int) -> float:
+    return 1e6
+
+
+def _noisy(number: int) -> float:
+    return 1e6 * (1 + number % 3)
+
+
+@pytest.mark.parametrize(("other", "known"), [(_steady, True), (_noisy, False)])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_gain_is_known_when_it_is_steady(
+    other: Callable[[int], float], known: bool, threads: int
+) -> None:
+    assert _taken(("a", threads, _steady), ("b", threads, other)).is_known() is known
+
+
+def test_the_gain_is_over_the_same_number_of_threads() -> None:
+    one, two = ("a", 1, _steady), ("a", 2, _noisy)
+    # Both trees have the same noise with two threads, so their ratio is steady.
+    assert _taken(one, two, ("b", 1, _steady), ("b", 2, _noisy)).is_known()
+
+
+def test_a_tree_without_threads_is_compared_with_one_thread() -> None:
+    assert not _taken(("a", 1, _steady), ("b", 2, _noisy)).is_known()
