@@ -15,7 +15,6 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import checks
 import edges
@@ -47,12 +46,11 @@ from devices import (
 from first_use import Use
 from inventory import Existing
 from modes import Modes, counted, counts
+from record import Record
 from tracing import TRACE, calls
 
 SOILED = 32 * ALIGN  # bytes
 DRIVERS = ("nd_e820", "nd_pmem", "dax_pmem", "device_dax")
-
-Record = dict[str, Any]
 
 
 def prepare(module: str, *, drivers: bool) -> None:
@@ -158,8 +156,9 @@ def existing(modes: Modes, count: int, name: str) -> Iterator[Record]:
     device = Existing(name)
     try:
         device.unbind()
-        # A file on fsdax would overwrite the user's data.
-        use = first_use.mapping(name) if name.startswith("dax") else None
+        # A compound of 1 GiB cannot be mapped in part. A file on fsdax would overwrite user data.
+        mapped = name.startswith("dax") and device.compound * mmap.PAGESIZE <= ALIGN
+        use = first_use.mapping(name) if mapped else None
         yield from rebinds(device, modes, count, use)
     finally:
         device.restore()

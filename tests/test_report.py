@@ -10,15 +10,17 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import fake_result
 import pytest
+from command_line import pagemint
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from pagemint import cli
 from pagemint.base.errors import Failure
+from pagemint.commands.finish import finish
 from pagemint.report import page
 from pagemint.report.plots import style
 from pagemint.report.write import after_run, check_writable, directory
@@ -236,6 +238,28 @@ def test_the_report_of_a_run_stands_beside_its_result(tmp_path: Path) -> None:
     args.no_report = False
     after_run(args, fake_result.result(**SMALL))
     assert (state / "index.html").exists()
+
+
+def test_a_result_is_kept_though_nobody_reads_its_tables(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken_pipe(*args: object) -> NoReturn:
+        raise SystemExit(1)  # as rich does
+
+    monkeypatch.setattr("pagemint.report.tables.show_all", broken_pipe)
+    args = argparse.Namespace(command="vm", json=str(tmp_path / "a.json"), no_report=True)
+    with pytest.raises(SystemExit):
+        finish(args, fake_result.result(**SMALL))
+    assert reader.read(args.json).rows
+
+
+def test_a_report_is_written_in_any_locale(tmp_path: Path) -> None:
+    file = tmp_path / "a.json"
+    file.write_bytes(fake_result.text(**SMALL))
+    ascii_only = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    ended = pagemint("report", file, "-o", tmp_path / "page", **ascii_only)
+    assert ended.returncode == 0, ended.stderr
+    assert not (tmp_path / "page/index.html").read_text(encoding="utf-8").isascii()
 
 
 def test_a_run_does_not_begin_if_its_report_cannot_be_written(tmp_path: Path) -> None:

@@ -21,11 +21,13 @@ def check_writable(args: argparse.Namespace) -> None:
 
 
 def finish(args: argparse.Namespace, result: Result) -> None:
-    """Show every row of a result, write it to --json, and write its report.
+    """Write a result to --json, show every row, and write its report.
+
+    The tables come second: rich ends the program if nobody reads them.
 
     Raises:
         Failure: the file or the report cannot be written.
     """
-    tables.show_all(result, Console(stderr=args.json == "-"))
     writer.write(args.json, result)
+    tables.show_all(result, Console(stderr=args.json == "-"))
     write.after_run(args, result)

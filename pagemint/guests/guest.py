@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pagemint.base import journal
-from pagemint.base.errors import Failure
+from pagemint.base.errors import Failure, MachineFailure
 from pagemint.base.progress import doing, note
 from pagemint.base.run import run
 from pagemint.guests import arm64, arm64_root, scenarios, x86
@@ -91,17 +91,13 @@ class Guest:
         what = f"the guest with the {kernel.variant} kernel"
         ended = ""
         try:
+            # A failure of these is not one of the guest: arm64 fetches packages for it.
+            argv, env = self._argv(kernel, shared), x86.environment()
             with doing(lambda: _under_way(journal.read(records), names)):
-                run(
-                    self._argv(kernel, shared),
-                    env=x86.environment(),
-                    log=console,
-                    limit=self.limit,
-                    what=what,
-                )
-        except Failure as failure:
-            # vng's exit status is unreliable; only the guest's records count.
-            ended = failure.message.removeprefix(f"{what} ").removeprefix("failed: ")
+                ended = _boot(argv, env, console, self.limit, what)
+        except BaseException:
+            shutil.rmtree(shared)
+            raise
         said = journal.read(records)
         text = console.read_text() if console.exists() else ""
         errors = [record["error"] for record in said if "error" in record]
@@ -146,6 +142,25 @@ class Guest:
             behind=self.behind,
             stock=kernel.filler is not None,
         )
+
+
+def _boot(
+    argv: list[str | Path], env: Mapping[str, str], console: Path, limit: float, what: str
+) -> str:
+    """Run a guest to its end; return how it failed, or "".
+
+    vng's exit status is unreliable, so its failure alone does not count: the guest's records do.
+
+    Raises:
+        MachineFailure: the program that runs guests is not installed.
+    """
+    try:
+        run(argv, env=env, log=console, limit=limit, what=what)
+    except MachineFailure:
+        raise
+    except Failure as failure:
+        return failure.message.removeprefix(f"{what} ").removeprefix("failed: ")
+    return ""
 
 
 def _under_way(said: list[Record], names: str) -> str:

@@ -25,7 +25,7 @@ class Patch:
 
     Attributes:
         subject: the subject of its mail, or the name of its file.
-        text: the text around and with its diff.
+        text: the whole text of its mail or file.
     """
 
     subject: str
@@ -79,7 +79,7 @@ def apply(patches: Sequence[Patch], tree: Path, where: Path, version: str) -> No
         Failure: a patch does not apply exactly; those before it stay applied.
     """
     for number, patch in enumerate(patches, 1):
-        with tempfile.NamedTemporaryFile("w", suffix=".patch") as file:
+        with tempfile.NamedTemporaryFile("w", suffix=".patch", encoding="utf-8") as file:
             file.write(patch.text)
             file.flush()
             try:

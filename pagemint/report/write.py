@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from pagemint.base import cache
 from pagemint.base.errors import Failure
 from pagemint.base.progress import note, step
 from pagemint.results.rows import Result
@@ -36,9 +37,8 @@ def check_writable(args: argparse.Namespace) -> None:
     target = place(args)
     if not target:
         return
-    there = next(one for one in (target, *target.absolute().parents) if one.exists())
     try:
-        with tempfile.TemporaryFile(dir=there):
+        with tempfile.TemporaryFile(dir=cache.existing(target)):
             pass
     except OSError as error:
         raise Failure(
@@ -79,9 +79,9 @@ def write(results: Sequence[Result], target: Path) -> None:
     try:
         target.mkdir(parents=True, exist_ok=True)
         for plot in plots:
-            (target / f"{plot.name}.svg").write_text(plot.file)
+            (target / f"{plot.name}.svg").write_text(plot.file, encoding="utf-8")
             (target / f"{plot.name}.png").write_bytes(plot.png)
-        (target / "index.html").write_text(text)
+        (target / "index.html").write_text(text, encoding="utf-8")
     except OSError as error:
         raise Failure(
             f"cannot write the report to {target}: {error.strerror}", "name another directory"
