@@ -14,10 +14,10 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from devices import ALIGN, Device, run, the_one
 from filesystems import SMALL, make, mounted
+from record import Record
 
 PAGE = mmap.PAGESIZE
 FILE = 8 << 20  # bytes of a file
@@ -30,8 +30,6 @@ SYS_MBIND, SYS_SET_MEMPOLICY = 237, 238
 NODES = 1024  # bits of a mask of nodes
 SLACK = 64  # faults of the program itself, beside those of the chunks
 LIBC = ctypes.CDLL(None, use_errno=True)
-
-Record = dict[str, Any]
 
 
 def check(name: str, work: Callable[[], str]) -> Record:

@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from checks import PAGE, check, child, expect, status_of, system_call
 from devices import (
@@ -26,6 +25,7 @@ from devices import (
     run,
 )
 from modes import Modes
+from record import Record
 
 CPUS = Path("/sys/devices/system/cpu")
 OOM_SCORE = Path("/proc/self/oom_score_adj")
@@ -35,8 +35,6 @@ SETTLE = 120  # seconds until memory is short
 SYS_REBOOT, SYS_KEXEC_FILE_LOAD = 169, 320
 KEXEC_FILE_NO_INITRAMFS = 4
 REBOOT_MAGIC1, REBOOT_MAGIC2, REBOOT_KEXEC = 0xFEE1DEAD, 672274793, 0x45584543
-
-Record = dict[str, Any]
 
 
 def pressure(modes: Modes, count: int, size: int) -> Iterator[Record]:

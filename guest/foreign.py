@@ -12,9 +12,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import checks
-from checks import Record, expect
+from checks import expect
 from devices import ALIGN, Device, run, the_one
 from filesystems import SMALL, make, mounted
+from record import Record
 
 ENGINES = ("psync", "mmap")
 SIZE = "24m"  # of a file of fio

@@ -8,9 +8,10 @@ import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
 from pathlib import Path
 
-from checks import Record, expect
+from checks import expect
 from devices import run
 from foreign import judged, ran
+from record import Record
 
 # Short tests of the groups "dax" and "mmap": a minute or two each in an emulated guest.
 GENERIC = (

@@ -7,11 +7,11 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 from checks import LIBC, check, expect
 from devices import ALIGN, Device, Namespace, run, the_one
 from inventory import Existing
+from record import Record
 
 PAGEMINT = Path(sys.executable).with_name("pagemint")
 LOADED = [Path("/sys/module", name) for name in ("pagemint", "pagemint_guest")]
@@ -20,8 +20,6 @@ MAP_FAILED = ctypes.c_void_p(-1).value
 LIBC.mmap.restype = ctypes.c_void_p
 LIBC.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
 LIBC.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
-
-Record = dict[str, Any]
 
 
 def checks_of(headers: str) -> Iterator[Record]:

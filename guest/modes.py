@@ -2,9 +2,9 @@
 """The modes of a patched kernel, or of the module for stock kernels."""
 
 from pathlib import Path
-from typing import Any
 
 from devices import run
+from record import Record
 
 PARAMETER = Path("/sys/module/kernel/parameters/memmap_init")
 SHARED = Path("/sys/module/kernel/parameters/memmap_shared")
@@ -21,8 +21,6 @@ COUNTS = (
     "differences",
     "microseconds",
 )
-
-Record = dict[str, Any]
 
 
 def permit_sharing(wanted: bool) -> None:

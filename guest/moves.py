@@ -10,10 +10,10 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from checks import LIBC, PAGE, address_of, bind_memory, check, expect, pattern
 from devices import run, the_one
+from record import Record
 
 FOLIO = 2 << 20
 MOST = 1_000_000_000  # bytes to move at a time, and no more than a quarter of the device
@@ -27,7 +27,6 @@ FUNCTIONS = ("folio_copy", "folio_mc_copy")
 WAIT = 300  # seconds for a machine check to come
 QUEUED = 10  # seconds for the kernel to handle the page
 
-Record = dict[str, Any]
 
 LIBC.memcmp.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]
 

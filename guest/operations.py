@@ -15,8 +15,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
 
+import tracing
 from checks import PAGE, SLACK, address_of, expect
 from devices import (
     ALIGN,
@@ -32,6 +32,7 @@ from devices import (
 from filesystems import ALIGNED, make, mounted
 from marks import Marks
 from modes import Modes, counted, counts, permit_sharing
+from record import Record
 
 DAX = Path("/sys/bus/dax")
 MEMORY = Path("/sys/devices/system/memory")
@@ -43,8 +44,6 @@ MOVED = 32  # folios that migrate
 BLOCKS = (16, 64)  # memory blocks that go online
 SETTLE = 0.3  # seconds
 TO_DEVICE, TO_SYSTEM = 2, 3  # commands of test_hmm
-
-Record = dict[str, Any]
 
 
 class Operations(Marks):
@@ -111,10 +110,8 @@ def stock(modes: Modes) -> Iterator[Record]:
 
 
 def symbols() -> Iterator[Record]:
-    """Return the addresses of the kernel's functions, as a System.map has them."""
-    lines = Path("/proc/kallsyms").read_text().splitlines()
-    # Behind those of the kernel come those of modules, in brackets.
-    yield {"symbols": "\n".join(line for line in lines if "[" not in line)}
+    """Return the addresses of the kernel's functions."""
+    yield {"symbols": "\n".join(tracing.symbols())}
 
 
 def _namespace(driver: str, where: str) -> tuple[Device, int]:

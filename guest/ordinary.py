@@ -8,16 +8,14 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from checks import ANONYMOUS, address_of, bind_memory, check, expect, pattern
 from devices import meminfo, run, the_one
 from modes import Modes
+from record import Record
 
 # Takes memory, writes to all of it and gives it back, until it is ended.
 LOAD = "while True: bytearray(b'x') * (96 << 20)"
-
-Record = dict[str, Any]
 
 
 def hotplug(count: int, modes: Modes) -> Iterator[Record]:

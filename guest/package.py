@@ -9,11 +9,11 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from checks import check, expect
 from devices import DRIVERS, Device, Namespace, run
 from modes import FILLER, counts
+from record import Record
 
 NAME = "pagemint-dkms"
 RELEASE = os.uname().release
@@ -22,8 +22,6 @@ LINK = ("/usr/share/pagemint/load.conf", "/etc/modprobe.d/pagemint.conf")
 KEY = Path("root/signing")  # of the test, not of DKMS
 OWNER = "a key of the test"
 LEFT = ("usr/src/pagemint*", "var/lib/dkms/pagemint*", "usr/share/pagemint*", LINK[1].lstrip("/"))
-
-Record = dict[str, Any]
 
 
 def package(debs: Path, headers: str) -> Iterator[Record]:

@@ -7,19 +7,17 @@ import signal
 import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 from checks import LIBC, address_of, check, child, expect, frames_of, status_of
 from devices import ALIGN, PROBE, Device, last_range, meminfo, put, the_one
 from filesystems import SMALL, make, mounted
+from record import Record
 
 INJECT = Path("/sys/kernel/debug/hwpoison/corrupt-pfn")
 NODES = Path("/sys/devices/system/node")
 PR_MCE_KILL, PR_MCE_KILL_SET, PR_MCE_KILL_EARLY = 33, 1, 1
 BUS_CODES = ("4", "5")  # BUS_MCEERR_AR, BUS_MCEERR_AO
 PATIENCE = 20  # seconds for a signal
-
-Record = dict[str, Any]
 
 
 def fsdax(device: Device) -> Iterator[Record]:

@@ -14,7 +14,6 @@ from pathlib import Path
 from checks import (
     PAGE,
     SYNC,
-    Record,
     address_of,
     check,
     child,
@@ -28,7 +27,8 @@ from devices import ALIGN, Namespace, last_range, memmap_bytes, put, run, the_on
 from filesystems import SMALL, make, mounted
 from marks import Marks
 from modes import SHARED, Modes
-from tracing import calls
+from record import Record
+from tracing import calls, symbols
 
 BLOCK = ALIGN  # bytes of the memmap of a section
 FILE = 8 << 20  # bytes
@@ -150,11 +150,11 @@ def _read_and_write(device: _Device, path: Path) -> str:
 
 
 @contextmanager
-def _mapped(path: Path, size: int, flags: int = mmap.MAP_SHARED) -> Iterator[mmap.mmap]:
+def _mapped(path: Path, size: int) -> Iterator[mmap.mmap]:
     """Map a file of this size whose blocks are allocated."""
     with path.open("wb+") as file:
         os.posix_fallocate(file.fileno(), 0, size)
-        with mmap.mmap(file.fileno(), size, flags=flags) as memory:
+        with mmap.mmap(file.fileno(), size) as memory:
             yield memory
 
 
@@ -337,6 +337,6 @@ def _touch_failing(memory: mmap.mmap, order: int) -> int:
 
 def _extent(function: str) -> tuple[int, int]:
     """Return where a function of the kernel begins, and where the next one does."""
-    symbols = [line.split() for line in Path("/proc/kallsyms").read_text().splitlines()]
-    start = next(int(address, 16) for address, _, name, *_ in symbols if name == function)
-    return start, min(int(address, 16) for address, *_ in symbols if int(address, 16) > start)
+    known = [line.split() for line in symbols()]
+    start = next(int(address, 16) for address, _, name in known if name == function)
+    return start, min(int(address, 16) for address, *_ in known if int(address, 16) > start)

@@ -7,11 +7,11 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from checks import check, expect
 from devices import LARGE_ALIGN, PROBE, Device, Namespace, PrivateMemory, run
 from modes import Modes, counted, counts
+from record import Record
 from tracing import TRACE
 
 MODULE = Path("/sys/module/pagemint")
@@ -26,8 +26,6 @@ REFUSALS = {
     "registered": "",
 }
 """The values of the parameter `fault` that stop the load, and the text in the log for each."""
-
-Record = dict[str, Any]
 
 
 def verified(modes: Modes, count: int, size: int, *, large: bool) -> Iterator[Record]:

@@ -214,15 +214,19 @@ def named(paths: Iterable[Path]) -> Iterator[str | Path]:
         yield path
 
 
+def existing(path: Path) -> Path:
+    """Return a path, or the nearest directory above it that exists."""
+    path = path.absolute()
+    return next(one for one in (path, *path.parents) if one.exists())
+
+
 def need_space(path: Path, size: int, what: str) -> None:
     """Check that the file system of `path`, which need not exist yet, has `size` bytes free.
 
     Raises:
         MachineFailure: it has less.
     """
-    path = path.absolute()
-    while not path.exists():
-        path = path.parent
+    path = existing(path)
     free = shutil.disk_usage(path).free
     if free < size:
         raise MachineFailure(

@@ -18,12 +18,12 @@ NAMES = {
 """The kernel's names of the returns that the native host can patch in."""
 
 
-def of_this_machine(sysfs: Path = _SYSFS) -> str:
+def of_this_machine() -> str:
     """Return the kind of returns that the running kernel uses: a key of NAMES.
 
     If the native host lacks that kind, note it on stderr and return PLAIN.
     """
-    condition, other = look(sysfs)
+    condition, other = look()
     if other:
         note(f"pagemint: {other} here; plain returns are timed instead")
     return condition

@@ -22,7 +22,7 @@ def free() -> int:
 
 
 def needed(workloads: Collection[Workload], size: int) -> int:
-    """Return the bytes that the workload takes that needs most, for a device of `size` bytes."""
+    """Return the most bytes that one of the workloads takes, for a device of `size` bytes."""
     return max(one.memory(Asked(size)) for one in workloads)
 
 

@@ -179,10 +179,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _check_disk() -> Check:
-    path = cache.root()
-    while not path.exists():
-        path = path.parent
-    free = shutil.disk_usage(path).free
+    free = shutil.disk_usage(cache.existing(cache.root())).free
     with step("measuring the cache"):
         held = format_size(cache.size(cache.entries()))
     needed = f"{format_size(_DISK)} needed for {cache.root()}, which holds {held}"

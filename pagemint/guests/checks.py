@@ -3,7 +3,7 @@
 
 from pagemint.base.progress import note
 from pagemint.guests.scenarios import Record
-from pagemint.results.checks import own_tests, pairs
+from pagemint.results.checks import others_tests, pairs
 from pagemint.results.rows import Check
 
 
@@ -26,6 +26,6 @@ def judge(checks: list[Check]) -> int:
             note(f"pagemint: {where}: {'; '.join(said)}")
         elif pair.must_pass:
             note(f"{where}: {pair.found['patched'].said}, on both kernels")
-    for scenario, told in own_tests(found).items():
+    for scenario, told in others_tests(found).items():
         note(f"{scenario}: tests of others: {told}, on both kernels alike")
     return int(any(pair.wrong for pair in found))

@@ -11,7 +11,7 @@ from pagemint.native.process import Host
 from pagemint.native.workload import FIRST_PFN
 
 POISON = 0xA5
-"""A byte for memmaps before a run, which no struct page consists of."""
+"""The byte that memmaps consist of before a run. No struct page consists of it."""
 
 
 @contextmanager

@@ -83,7 +83,7 @@ def make(results: Sequence[Result]) -> tuple[str, list[Plot]]:
         fewest=estimates.FEWEST,
         best_limit=_best_limit,
         pairs=checks.pairs,
-        own_tests=checks.own_tests,
+        others_tests=checks.others_tests,
         version=__version__,
     )
     return text, [*shared, *(plot for section in sections for plot in section.plots)]

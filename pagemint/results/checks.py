@@ -52,8 +52,8 @@ def pairs(checks: Iterable[Check]) -> list[Pair]:
     return [Pair(*key, each) for key, each in found.items()]
 
 
-def own_tests(pairs: Iterable[Pair]) -> dict[str, str]:
-    """Return how those of the kernel's own tests ended that ended alike: "120 pass, 3 skip"."""
+def others_tests(pairs: Iterable[Pair]) -> dict[str, str]:
+    """Return how other people's tests ended, of those that ended alike: "120 pass, 3 skip"."""
     counts: dict[str, Counter[str]] = {}
     for pair in pairs:
         if not pair.must_pass and not pair.wrong:

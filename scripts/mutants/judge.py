@@ -121,7 +121,7 @@ class Judge:
                     began = time.monotonic()
                     by = _failing(suite, config, self._place(0) / "linked", files.KERNEL, None)
                 if by:
-                    raise Failure(f"{by} fails without a fault", "mend it first")
+                    raise Failure(f"{by} fails without a fault", "fix it first")
                 self._suites[f"{config} {suite}"] = time.monotonic() - began
 
     def judge(self, mutant: Mutant) -> Verdict:
