@@ -102,8 +102,8 @@ class Poison:
         try:
             pfn = self._wait(directory, ended)
             monitor = Monitor(directory / "monitor")
-            # A guest that shuts down must not be stopped.
-            while not ended.is_set() and not self._is_over():
+            # A guest that shuts down must not be stopped: QEMU may not answer any more.
+            while not (ended.is_set() or self._is_over() or _said(directory, "result")):
                 monitor.ask("stop")
                 place = self._place(monitor.registers(), pfn)
                 if place and self._is_due(place):
@@ -129,10 +129,8 @@ class Poison:
     def _wait(self, directory: Path, ended: threading.Event) -> int:
         """Return the PFN of the source once the guest copies it."""
         while not ended.wait(0.1):
-            for records in directory.glob("pagemint-vm-*/records"):
-                found = re.search(r'"pfn": (\d+)', records.read_text())
-                if found:
-                    return int(found[1])
+            if found := _said(directory, "pfn"):
+                return found
         raise EOFError
 
     def _place(self, registers: dict[str, int], pfn: int) -> Place | None:
@@ -149,6 +147,15 @@ class Poison:
             return False
         # Only early in a run: the rest of the copy must last until the machine check comes.
         return place.length == PAGE or place.left > place.length // 2
+
+
+def _said(directory: Path, name: str) -> int:
+    """Return a number that the guest has written in a record; 0 if it has not yet."""
+    for records in directory.glob("pagemint-vm-*/records"):
+        found = re.search(rf'"{name}": (-?\d+)', records.read_text())
+        if found:
+            return int(found[1])
+    return 0
 
 
 @pytest.fixture(scope="module")
