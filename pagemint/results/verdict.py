@@ -178,7 +178,7 @@ class Judged:
     def noisy(self) -> bool:
         """Whether the machine is called noisy: at least a quarter of its gains are noisy.
 
-        Single noisy gains occur on quiet machines, too: 5 to 14% in the results kept so far, most
+        Single noisy gains occur on quiet machines, too: 12 to 18% in the results kept so far, most
         of them with several threads or on copies. They are marked in their own rows.
         """
         noisy = self.noisy_lines
