@@ -311,7 +311,7 @@ def test_an_interrupted_bench_leaves_no_process_and_the_next_run_succeeds(
     moments = [(cache_home, moment) for moment in (*_FIRST, *(_COMPILING if long else ()))]
     for home, moment in (*moments, *((compiled, moment) for moment in _TIMING)):
         mark = _mark(tmp_path)
-        with _started(mark, home, *argv, "--size", "1GB", "--runs", "100000") as child:
+        with _started(mark, home, *argv, "--size", "1GB", "--runs", "10000") as child:
             _wait_for(mark, moment.words, child)
             time.sleep(moment.seconds)
             child.send_signal(moment.signal)
