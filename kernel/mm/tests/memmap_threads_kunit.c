@@ -31,6 +31,8 @@
 #define THREADS_GIB		(SZ_1G >> PAGE_SHIFT)
 /* A PFN where the largest compounds start; any will do. */
 #define THREADS_PFN		(4UL * THREADS_GIB)
+/* Pages enough for 16 threads, whatever the size of a page. */
+#define THREADS_ENOUGH		(16 * SZ_16M / sizeof(struct page))
 
 struct threads_part {
 	unsigned long start;
@@ -220,7 +222,7 @@ static struct memmap_range threads_meeting(struct threads_record *r)
 		.fn = threads_fn,
 		.arg = r,
 		.start_pfn = THREADS_PFN,
-		.end_pfn = THREADS_PFN + 16 * THREADS_GIB,
+		.end_pfn = THREADS_PFN + THREADS_ENOUGH,
 		.compound = 1,
 		.written = 1,
 		.nid = threads_node(),
