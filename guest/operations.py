@@ -187,6 +187,8 @@ def _faults(marks: Operations, kind: str, block: Path) -> Iterator[Record]:
         with mmap.mmap(file.fileno(), MAPPED) as memory:
             yield _touch(marks, f"first fault, new {kind} file", memory)
             yield marks.around(f"unmap {kind} file", MAPPED, memory.close)
+        with mmap.mmap(file.fileno(), MAPPED) as memory:
+            yield _touch(marks, f"second fault, new {kind} file", memory)
     # Unmounting made the kernel forget the file's folios.
     with mounted(kind, block) as directory, (directory / "data").open("rb+") as file:
         for which in ("first", "second"):

@@ -331,13 +331,17 @@ static int make_folios(u64 nr)
 	return 0;
 }
 
+/* Free the folios as after the exit of a process that had them as anonymous memory. */
 static void drop_folios(void)
 {
 	struct page *page = pfn_to_page(PHYS_PFN(private_pgmap->range.start));
 
 	for (; private_folios; private_folios--, page += HPAGE_PMD_NR) {
-		folio_unlock(page_folio(page));
-		folio_put(page_folio(page));
+		struct folio *folio = page_folio(page);
+
+		folio->mapping = (void *)FOLIO_MAPPING_ANON;
+		folio_unlock(folio);
+		folio_put(folio);
 	}
 }
 
