@@ -75,7 +75,7 @@ COUNTED = {
     ("boot", "cached"): (20.64, 66.68, 66.03),
     ("boot", "streaming"): (20.64, 66.68, 66.03),
     ("fsdax folio", ""): (21.95, 49.56, 1.41),
-    ("device-private folio", ""): (29.44, 60.56, 16.59),
+    ("device-private folio", ""): (22.44, 52.56, 8.59),
     ("folio_copy", ""): (0.41, 4096.63, 4096.5),
     ("folio_mc_copy", ""): (0.51, 4096.8, 4096.67),
     ("copy_user_large_folio", ""): (1.43, 4097.96, 4098.1),

@@ -126,8 +126,9 @@ def test_a_step_is_left_out_of_a_line_only_where_the_line_needs_no_such_fix() ->
         ("6.12", "fixes/01-pgmap"),
         # Device folios had one page, and there was no fsdev.
         ("6.12", "fixes/03-dax-head-bit"),
-        ("6.12", "fixes/04-device-page-init"),
-        ("6.12", "fixes/05-fsdev-walks"),
+        ("6.12", "fixes/04-device-folio-free"),
+        ("6.12", "fixes/05-device-page-init"),
+        ("6.12", "fixes/06-fsdev-walks"),
         # Callers of the page allocator could not pass ALLOC_ flags.
         ("6.12", "device/05-vmemmap-zeroing"),
         ("7.2", "device/05-vmemmap-zeroing"),

@@ -125,6 +125,11 @@ class _Figures:
         row = self._row(workload, variant, case)
         return f"{_median(row) * 1e6 / row.case.pages:.1f}"
 
+    def step_ns(self, workload: str, step: str, variant: str) -> str:
+        """Nanoseconds of one step of an operation: "1,687"."""
+        row = self._row(workload, variant, {"operation": step})
+        return f"{_median(row) * 1e6 / row.case.times:,.0f}"
+
     def walk_ns(self, workload: str, variant: str, **case: object) -> str:
         """Nanoseconds a page of the walk that frees the pages."""
         row, walk = self._walk(workload, variant, case)
@@ -179,8 +184,8 @@ class _Figures:
         wanted = {"workload": workload, "threads": 1, **case}
         if "block" in wanted:
             wanted["block_bytes"] = parse_size(str(wanted.pop("block")))
-        # A copy does not return for each page, so it is timed with only one kind of returns.
-        if workload != "folio":
+        # Copies and steps do not return for each page: they are timed with one kind of returns.
+        if workload != "folio" and "operation" not in wanted:
             wanted.setdefault("returns", "plain")
         return [
             row

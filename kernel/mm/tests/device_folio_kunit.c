@@ -24,8 +24,11 @@
 #define FOLIO_GUARD	BIT(FOLIO_MAX_ORDER)
 #define FOLIO_NR_PAGES	(FOLIO_GUARD + BIT(FOLIO_MAX_ORDER) + FOLIO_GUARD)
 #define FOLIO_BYTES	(FOLIO_NR_PAGES * sizeof(struct page))
-/* In the flags of a page, the head, and in those of the first tail, the order. */
-#define FOLIO_FLAGS	0xffUL
+/*
+ * In the flags of a page, the head, and in those of the first tail, the order.
+ * Any page can have been exclusive to a process.
+ */
+#define FOLIO_FLAGS	(0xffUL | BIT(PG_anon_exclusive))
 
 static const unsigned int folio_orders[] = { 0, 1, 2, 3, 5, FOLIO_MAX_ORDER };
 
