@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Prints the tables of counts in docs: of operations.md, or with the argument stock of stock.md."""
+"""Prints a table of counts in docs: that of operations.md, or the one that the argument names.
+
+waits prints the grace periods of operations.md, and stock the table of stock.md.
+"""
 
 import sys
 
@@ -25,6 +28,28 @@ def table() -> str:
     newest = reader.read(str(kept.counts()))
     rows = "\n".join([*_HEAD, *(_line(pair) for pair in counted.pairs(newest))])
     return rows if newest.kernel.series in steps.digests() else f"{_EARLIER}\n\n{rows}"
+
+
+def waits_table() -> str:
+    """Return the table of the grace periods in these counts, in Markdown."""
+    kinds = counted.WAITS.values()
+    head = f"| operation | {' | '.join(kinds)} |\n|---|{'---:|' * len(kinds)}"
+    lines = [
+        f"| {pair.last.name} | {' | '.join(cells)} |"
+        for pair in counted.pairs(reader.read(str(kept.counts())))
+        if any(cells := [_waits(pair, function) for function in counted.WAITS])
+    ]
+    return "\n".join([head, *lines])
+
+
+def _waits(pair: Pair, function: str) -> str:
+    """Return how often an operation calls a function, before and now; "" if it never does."""
+    calls = [
+        one.functions[function].calls if function in one.functions else 0 for one in pair.trees
+    ]
+    if not any(calls):
+        return ""
+    return " to ".join(str(one) for one in dict.fromkeys(calls))
 
 
 def stock_table() -> str:
@@ -55,4 +80,5 @@ def _line(pair: Pair) -> str:
 
 
 if __name__ == "__main__":
-    print(stock_table() if sys.argv[1:] == ["stock"] else table())
+    asked = sys.argv[1] if sys.argv[1:] else ""
+    print({"stock": stock_table, "waits": waits_table}.get(asked, table)())

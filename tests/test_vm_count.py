@@ -8,6 +8,7 @@ from kernel_lines import WHOLE
 from pagemint.guests import counts
 from pagemint.kernels import image, steps, trees
 from pagemint.kernels.image import Kernel
+from pagemint.results.counted import WAITS
 from pagemint.results.rows import Operation
 
 # For each operation the functions that do its work on one tree or the other. Their stores and calls
@@ -121,3 +122,13 @@ def test_fsdev_does_not_walk_its_pages(runs: dict[str, list[Run]]) -> None:
         before, now = (calls(runs[tree][0], operation, "dax_folio_reset_order") for tree in runs)
         assert before > 2_000_000
         assert now == 0
+
+
+@LONG
+def test_an_unbind_waits_for_one_grace_period_less(runs: dict[str, list[Run]]) -> None:
+    before, now = (
+        [calls(runs[tree][0], "unbind device-private", function) for function in WAITS]
+        for tree in runs
+    )
+    assert before[0] == now[0] + 1
+    assert before[1:] == now[1:]

@@ -13,6 +13,7 @@ from pagemint.guests import count_plugin, lab
 from pagemint.guests.guest import Guest
 from pagemint.kernels.image import Kernel
 from pagemint.kernels.stock import StockKernel
+from pagemint.results.counted import WAITS
 from pagemint.results.rows import Counts, Operation
 
 FRAGMENTS = (*lab.FRAGMENTS, "count")
@@ -104,12 +105,13 @@ def _symbols(kernel: Kernel, limit: float) -> str:
 def operation(
     tree: Literal["base", "patched", "module"], name: str, size: int, counted: dict[str, Counts]
 ) -> Operation:
-    """Return an operation, with the functions whose share is large enough to keep."""
+    """Return an operation, with the functions that wait or whose share is large enough to keep."""
     total = sum(counted.values(), start=Counts(0, 0, 0, 0, 0, 0))
     kept = {
         function: counts
         for function, counts in counted.items()
-        if counts.instructions * _SHARE > total.instructions
+        if (function in WAITS and counts.calls)
+        or counts.instructions * _SHARE > total.instructions
         or (counts.stored + counts.loaded) * _SHARE > total.stored + total.loaded
     }
     by_size = sorted(kept, key=lambda one: (kept[one].instructions, one), reverse=True)

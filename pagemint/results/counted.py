@@ -12,6 +12,14 @@ MEASURES: dict[str, Callable[[Counts], int]] = {
 }
 """The counts that tables and plots show, by their names."""
 
+WAITS = {
+    "synchronize_rcu": "RCU",
+    "synchronize_rcu_expedited": "RCU, expedited",
+    "__synchronize_srcu": "SRCU",
+    "percpu_ref_kill_and_confirm": "`percpu_ref`",
+}
+"""Functions that wait for a grace period, or begin one that the caller waits for, and its kind."""
+
 _UNITS = {"instructions": (1e6, "M"), "bytes stored": (1 << 20, "MiB")}
 _SHARE = 0.1  # of a total: the least share of a function that dominates an operation
 
