@@ -10,6 +10,8 @@
  *            lacks private; write 0: unmap it. Its sections can share a memmap
  *   folios   write a number: make as many folios of 2 MiB at the start of that
  *            memory; write 0: drop them (Linux 7.2 and later)
+ *   scan     how many words of struct pages are mapped, and how many of these have
+ *            the value scan_word; scan_pfn and scan_pages say of which pages
  *
  * Works on kernels with and without the series.
  */
@@ -26,6 +28,7 @@
 #include <linux/sched.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
+#include <linux/uaccess.h>
 #include <linux/version.h>
 
 /* The range that was initialised last. */
@@ -224,6 +227,31 @@ static int hash_show(struct seq_file *m, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(hash);
 
+static u64 scan_pfn, scan_pages, scan_word;
+
+static int scan_show(struct seq_file *m, void *unused)
+{
+	const u64 *end = (const u64 *)pfn_to_page(scan_pfn + scan_pages);
+	const u64 *word = (const u64 *)pfn_to_page(scan_pfn);
+	unsigned long mapped = 0, found = 0;
+	u64 value;
+
+	while (word < end) {
+		if (PAGE_ALIGNED(word))
+			cond_resched();
+		if (copy_from_kernel_nofault(&value, word, sizeof(value))) {
+			word = PTR_ALIGN(word + 1, PAGE_SIZE);
+			continue;
+		}
+		mapped++;
+		found += value == scan_word;
+		word++;
+	}
+	seq_printf(m, "%lu %lu\n", mapped, found);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(scan);
+
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 19, 0)
 static void private_free(struct folio *folio)
 {
@@ -391,6 +419,10 @@ static int __init pagemint_guest_init(void)
 	debugfs_create_file("last", 0400, dir, NULL, &last_fops);
 	debugfs_create_file("hash", 0400, dir, NULL, &hash_fops);
 	debugfs_create_file("private", 0200, dir, NULL, &private_fops);
+	debugfs_create_file("scan", 0400, dir, NULL, &scan_fops);
+	debugfs_create_u64("scan_pfn", 0600, dir, &scan_pfn);
+	debugfs_create_u64("scan_pages", 0600, dir, &scan_pages);
+	debugfs_create_u64("scan_word", 0600, dir, &scan_word);
 	add_folios(dir);
 	return 0;
 }

@@ -13,7 +13,6 @@ import random
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import checks
@@ -28,6 +27,7 @@ import ordinary
 import package
 import poison
 import shared
+import stale
 import stock
 from checks import expect
 from devices import (
@@ -49,7 +49,6 @@ from modes import Modes, counted, counts
 from record import Record
 from tracing import TRACE, calls
 
-SOILED = 32 * ALIGN  # bytes
 DRIVERS = ("nd_e820", "nd_pmem", "dax_pmem", "device_dax")
 
 
@@ -77,19 +76,6 @@ def last_init() -> tuple[int, int]:
     return nanoseconds, pages
 
 
-def soil() -> None:
-    """Fill huge pages with a pattern and free them.
-
-    The kernel then takes them for a memmap. Without init_on_alloc they keep the pattern, so a byte
-    that nobody writes changes the hash.
-    """
-    with mmap.mmap(-1, SOILED + ALIGN, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:
-        with suppress(OSError):  # the kernel has no huge pages
-            memory.madvise(mmap.MADV_HUGEPAGE)
-        for offset in range(0, len(memory), ALIGN):
-            memory[offset : offset + ALIGN] = b"\xa5" * ALIGN
-
-
 def rebinds(device: Device, modes: Modes, count: int, use: Use | None) -> Iterator[Record]:
     """Bind, use and unbind a device `count` times in each mode, the modes in a shuffled order."""
     order, shuffled = random.Random(73), list(modes.names)
@@ -99,7 +85,7 @@ def rebinds(device: Device, modes: Modes, count: int, use: Use | None) -> Iterat
             modes.choose(mode)
             hashed = number in (0, count - 1)
             if hashed:
-                soil()
+                stale.soil()
             before, memory = counts(), memmap_bytes()
             bind_ns = device.bind()
             init_ns, pages = last_init()
@@ -281,6 +267,7 @@ def scenario(name: str, args: argparse.Namespace) -> Iterator[Record]:
         ),
         "poison-fsdax": lambda: use("pfn", "pmem", modes, poison.fsdax),
         "poison-devdax": lambda: use("dax", "pmem", modes, poison.devdax),
+        "stale": lambda: stale.memmaps(args.private_size),
         "threads": lambda: threads(modes, count),
         "edges-pressure": lambda: edges.pressure(modes, count, args.private_size),
         "edges-cpus": lambda: edges.cpus(modes, count),

@@ -86,6 +86,22 @@ def test_a_device_may_begin_and_end_within_a_section(kernels: Kernels) -> None:
         assert set(passed(records)) == {"files on ext4", "files on xfs", "mapping"}
 
 
+@pytest.mark.parametrize("inset", [0, INSET])
+@BOTH
+def test_no_memmap_shows_what_its_memory_held_before(
+    variant: str, inset: int, kernels: Kernels
+) -> None:
+    guest = Guest("tcg", DEVICE, 3600, inset=inset, append="init_on_alloc=1")
+    assert len(passed(guest.run(kernels[variant], "stale", 1, DEVICE)[0])) == 4
+
+
+def test_the_memmap_of_offline_memory_is_seen_if_it_is_not_zeroed(kernels: Kernels) -> None:
+    guest = Guest("tcg", DEVICE, 3600, append="init_on_alloc=0")
+    found = checks.checks_of("stale", guest.run(kernels["patched"], "stale", 1, DEVICE)[0])
+    assert [one.name for one in found if one.outcome != "pass"] == ["memmap of offline memory"]
+    assert "held before" in found[-1].said
+
+
 def test_there_may_be_four_nodes(kernels: Kernels) -> None:
     guest = Guest("tcg", DEVICE, 3600, behind=2, cpus=3)
     names = ",".join((*BINDS, "private", "migrate"))
