@@ -120,6 +120,19 @@ def test_a_block_goes_online_in_a_zone_as_with_base(
     assert contiguous == [early, True]
 
 
+@pytest.mark.parametrize("fails", [0, 1, 5, 6])
+def test_no_section_stays_if_adding_a_later_one_fails(
+    section: tuple[Host, mmap.mmap], fails: int
+) -> None:
+    host, _ = section
+    added = 6
+    for tree, left in (("base", (1 << fails) - 1), ("patched", 0)):
+        answer = host.ask("add", tree=tree, start=FIRST_PFN, pages=added * SECTION, fails=fails)
+        failed = fails < added
+        wanted = left if failed else (1 << added) - 1
+        assert (int(answer["failed"]), int(answer["present"])) == (failed, wanted), tree
+
+
 @pytest.fixture(scope="module")
 def blocks() -> Iterator[tuple[Host, mmap.mmap]]:
     window = 2 * SECTION + 2 * FOLIO + FOLIO

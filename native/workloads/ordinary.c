@@ -183,6 +183,60 @@ NATIVE_COMMAND(online)
 	native_answer(r, "contiguous", zone->contiguous);
 }
 
+/* The sections of the range that the command add adds: a bit for each. */
+static struct {
+	unsigned long start, fails, present;
+} sections;
+
+/* Defined here instead of in mm/sparse-vmemmap.c; no header that modules can include has them. */
+int sparse_add_section(int nid, unsigned long pfn, unsigned long nr_pages,
+		       struct vmem_altmap *altmap, struct dev_pagemap *pgmap);
+void sparse_remove_section(unsigned long pfn, unsigned long nr_pages,
+			   struct vmem_altmap *altmap, struct dev_pagemap *pgmap);
+
+int sparse_add_section(int nid, unsigned long pfn, unsigned long nr_pages,
+		       struct vmem_altmap *altmap, struct dev_pagemap *pgmap)
+{
+	unsigned long at = (pfn - sections.start) / PAGES_PER_SECTION;
+
+	if (at == sections.fails)
+		return -ENOMEM;
+	sections.present |= 1UL << at;
+	return 0;
+}
+
+void sparse_remove_section(unsigned long pfn, unsigned long nr_pages,
+			   struct vmem_altmap *altmap, struct dev_pagemap *pgmap)
+{
+	unsigned long at = (pfn - sections.start) / PAGES_PER_SECTION;
+
+	if (!(sections.present >> at & 1))
+		native_fail("a section is removed that was not added", pfn);
+	sections.present &= ~(1UL << at);
+}
+
+/* Reports what the kernel was going to print. */
+void vmemmap_populate_print_last(void)
+{
+}
+
+/*
+ * add tree= start= pages= fails=: adds up to 64 sections of memory. Adding section
+ * FAILS, from 0, fails. Answers failed=, 1 if the kernel says so, and present=, a bit
+ * for each section that is there afterwards.
+ */
+NATIVE_COMMAND(add)
+{
+	unsigned long start = native_number(r, "start"), nr_pages = native_number(r, "pages");
+	struct mhp_params params = { .pgprot = __pgprot(_PAGE_PRESENT) };
+
+	sections.start = start;
+	sections.fails = native_number(r, "fails");
+	sections.present = 0;
+	native_answer(r, "failed", __add_pages(0, start, nr_pages, &params) == -ENOMEM);
+	native_answer(r, "present", sections.present);
+}
+
 /*
  * boot tree= start= pages= free0= end0= ... [nid=] [unaccepted=]: initialises and
  * frees memory as a thread of boot does. It does so for the ranges that are free in
