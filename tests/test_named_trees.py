@@ -4,6 +4,7 @@
 import difflib
 import itertools
 import json
+import os
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -296,3 +297,16 @@ def test_a_tree_with_one_wrong_bit_is_named_and_timed(in_user_cache: None, tmp_p
         (workload, tree) for workload in ("fsdax", "boot") for tree in ("base", "base2", "wrong")
     ]
     assert (tmp_path / "result-report/index.html").read_text().count("wrong.patch") == 1
+
+
+@pytest.mark.skipif(not os.environ.get("PAGEMINT_LONG"), reason="builds a tree for each topic")
+def test_each_topic_leaves_the_memmaps_of_base(in_user_cache: None, tmp_path: Path) -> None:
+    topics = [topic.name for topic in steps.topics()]
+    argv = [word for name in topics for word in ("--tree", f"only-{name}=series:{name}")]
+    argv += ["--size", "256MiB", "--workload", "fsdax", "--runs", "1", "--no-report"]
+    ended = pagemint("bench", *argv, "--json", str(tmp_path / "result.json"))
+    assert ended.returncode == 0, ended.stderr
+    found = json.loads((tmp_path / "result.json").read_text())["trees"]
+    assert {tree["name"]: tree["identical"] for tree in found} == {
+        f"only-{name}": True for name in topics
+    }

@@ -52,6 +52,7 @@ _COVER = {
     "mm/memmap_threads.h": {"threads"},
     "mm/memory.c": _COPIES,
     "mm/memory_hotplug.c": _ORDINARY,
+    "mm/memremap.c": {"operations", COUNTS},
     "mm/mm_init.c": {*_DEVICE, *_ORDINARY},
     "mm/page_alloc.c": _ORDINARY,
     "mm/util.c": _COPIES,
