@@ -37,7 +37,8 @@ def waits_table() -> str:
     lines = [
         f"| {pair.last.name} | {' | '.join(cells)} |"
         for pair in counted.pairs(reader.read(str(kept.counts())))
-        if any(cells := [_waits(pair, function) for function in counted.WAITS])
+        if not pair.last.name.startswith("rebind")  # it waits as the bind does
+        and any(cells := [_waits(pair, function) for function in counted.WAITS])
     ]
     return "\n".join([head, *lines])
 

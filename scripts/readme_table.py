@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Prints the table of the README: a row for each result in docs/results, newest first."""
+"""Prints the table of the README: a row for each result in docs/results, newest first.
+
+With the argument folios, it prints the table of device folios in docs/operations.md.
+"""
+
+import sys
 
 from pagemint.kernels import steps
 from pagemint.results import kept, reader
@@ -11,6 +16,7 @@ _HEAD = (
     "|---|---|---|---|---|---|",
 )
 _BLOCK = 2 << 30  # bytes of the memory blocks that are shown
+_FOLIOS = ("dax-folio", "device-folio")
 _CHUNK = 4 << 20  # the block size of deferred memory in results of pagemint/1
 
 
@@ -21,11 +27,44 @@ def table() -> str:
     )
 
 
+def folios() -> str:
+    """Return the table of the steps of device folios in Markdown: ns before and now."""
+    every = (Judged(reader.read(str(file))) for file in kept.benches())
+    found = [one for one in every if any(case.workload in _FOLIOS for case in one.lines)]
+    heads = [_core(one) + ("" if _is_current(one) else ", earlier") for one in found]
+    rows = [f"| step | {' | '.join(heads)} |", f"|---|{'---:|' * len(heads)}"]
+    names = {
+        case.workload + ", " + case.operation: None
+        for one in found
+        for case in one.lines
+        if case.workload in _FOLIOS
+    }
+    rows += [f"| {name} | {' | '.join(_step(one, name) for one in found)} |" for name in names]
+    return "\n".join(rows)
+
+
+def _step(judged: Judged, name: str) -> str:
+    for case, lines in judged.lines.items():
+        if f"{case.workload}, {case.operation}" == name and {"base", "patched"} <= lines.keys():
+            before, now = (
+                f"{lines[tree].time.value * 1e6 / case.times:,.0f}" for tree in ("base", "patched")
+            )
+            return f"{before} to {now}"
+    return "-"
+
+
+def _core(judged: Judged) -> str:
+    family, model, *_ = judged.result.host.family_model_stepping
+    return _CORES[family, model]
+
+
+def _is_current(judged: Judged) -> bool:
+    return judged.result.kernel.series in steps.digests()
+
+
 def _line(judged: Judged, name: str) -> str:
-    host = judged.result.host
-    family, model, *_ = host.family_model_stepping
-    cpu = f"[{host.cpu} ({_CORES[family, model]})](docs/results/{name})"
-    if judged.result.kernel.series not in steps.digests():
+    cpu = f"[{judged.result.host.cpu} ({_core(judged)})](docs/results/{name})"
+    if not _is_current(judged):
         cpu += ", an earlier state of the series"
     cells = [
         _cell(judged, "fsdax", "plain", 0),
@@ -56,4 +95,4 @@ def _lines(judged: Judged, workload: str, returns: str, blocks: tuple[int, ...])
 
 
 if __name__ == "__main__":
-    print(table())
+    print(folios() if sys.argv[1:] == ["folios"] else table())
