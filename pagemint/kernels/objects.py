@@ -19,6 +19,8 @@ from pagemint.kernels.sources import config_for
 from pagemint.kernels.trees import Tree
 
 _BUILD_ROOM = 300_000_000  # bytes: a build directory with a few objects
+# An error in the source. A full disk is a fatal error, and can be told with a line of the source.
+_IN_SOURCE = re.compile(r"\S+:\d+(:\d+)?: ([Ee]rror: |fatal error: .*: No such file or directory$)")
 
 
 @dataclass(frozen=True)
@@ -110,6 +112,9 @@ def compile_glue(tree: Tree, built: Path, sources: Iterable[Path], scratch: Path
 
     Returns:
         the compiler's first error by the names of the other C files, without suffix.
+
+    Raises:
+        Failure: make fails without an error in the source; /tmp can be full, for example.
     """
     copies = [Path(shutil.copyfile(one, scratch / one.name)) for one in sources]
     made = [one.with_suffix(".o") for one in copies if one.suffix == ".c"]
@@ -122,6 +127,8 @@ def compile_glue(tree: Tree, built: Path, sources: Iterable[Path], scratch: Path
         try:
             make(tree, built, f"M={scratch}", one.name)
         except Failure as failure:
+            if not _IN_SOURCE.search(failure.message):
+                raise
             faults[one.stem] = failure.message
     return faults
 
