@@ -336,6 +336,19 @@ def test_settings_for_commits_do_not_matter(plain: Path, git_home: Path) -> None
     assert len(_commits(plain, "base")) == len(_STEPS)
 
 
+@pytest.mark.parametrize("hook", ["pre-commit", "prepare-commit-msg", "post-checkout"])
+def test_a_hook_that_fails_does_not_matter(plain: Path, git_home: Path, hook: str) -> None:
+    file = git_home / "hooks" / hook
+    file.parent.mkdir()
+    file.write_text("#!/bin/sh\nexit 1\n")
+    file.chmod(0o755)
+    with (git_home / "gitconfig").open("a") as config:
+        config.write(f"[core]\n\thooksPath = {file.parent}\n")
+    branches.commit(plain, _TEXTS)
+    assert _git(plain, "branch", "--show-current").strip() == _BRANCH
+    assert len(_commits(plain, "base")) == len(_STEPS)
+
+
 # A branch that cannot be made.
 
 
@@ -510,7 +523,8 @@ def test_an_interruption_leaves_no_half_made_branch(
     real = shutil.which("git")
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin/git").write_text(
-        f'#!/bin/sh\nif [ "$1" = {when} ]; then\n'
+        "#!/bin/sh\nverb=$1\n[ $verb = -c ] && verb=$3\n"
+        f"if [ $verb = {when} ]; then\n"
         f"\techo >>{tmp_path}/reached\n\tkill -{number:d} $PPID\n\tsleep 0.2\nfi\n"
         f'exec {real} "$@"\n'
     )

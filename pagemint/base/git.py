@@ -21,6 +21,8 @@ _ELSEWHERE = (
 def git(directory: Path, *argv: str, **variables: str) -> str:
     """Run git on the repository of a directory, whatever repository it is called from.
 
+    It runs no hooks: git checkout fails if one does, although it has switched the branch.
+
     Args:
         directory: where it runs.
         argv: its arguments.
@@ -30,7 +32,8 @@ def git(directory: Path, *argv: str, **variables: str) -> str:
         Failure: git fails.
     """
     env = _environment() | variables
-    return run(["git", *argv], cwd=directory, env=env, what=f"git {argv[0]} in {directory}")
+    command = ["git", "-c", "core.hooksPath=/dev/null", *argv]
+    return run(command, cwd=directory, env=env, what=f"git {argv[0]} in {directory}")
 
 
 def apply(diff: Path, tree: Path, what: str) -> None:

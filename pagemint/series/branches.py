@@ -181,7 +181,7 @@ def _make_repository(tree: Path, message: str) -> None:
     with step(f"committing {message} as the base"):
         git(tree, "init", "-q", "-b", "base")
         git(tree, "add", "-A", "--force")
-        git(tree, "commit", "-q", "--no-verify", "--no-gpg-sign", "-m", message)
+        git(tree, "commit", "-q", "--no-gpg-sign", "-m", message)
 
 
 def _switch(tree: Path, branches: dict[str, tuple[str, str]]) -> None:
