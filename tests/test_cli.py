@@ -203,6 +203,13 @@ def test_doctor_fails_when_a_tool_is_missing(monkeypatch: pytest.MonkeyPatch) ->
     assert (check.ok, check.remedy) == (False, "apt-get install binutils")
 
 
+def test_doctor_names_what_a_bench_does_not_need(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    check = doctor.check_tool("fio")
+    assert (check.ok, check.needed, check.remedy) == (False, False, "apt-get install fio")
+    assert "bench does not need it" in check.found
+
+
 @pytest.mark.parametrize(("needed", "status"), [(True, 1), (False, 0)])
 def test_doctor_fails_only_for_what_bench_needs(
     needed: bool, status: int, monkeypatch: pytest.MonkeyPatch

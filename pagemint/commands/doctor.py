@@ -17,7 +17,7 @@ from rich.text import Text
 
 from pagemint.base import cache, returns
 from pagemint.base.progress import step
-from pagemint.base.run import PACKAGES
+from pagemint.base.run import BENCH_PACKAGES, PACKAGES, find
 from pagemint.base.sizes import format_size
 from pagemint.commands import bench_room
 from pagemint.native.workloads import known
@@ -30,7 +30,6 @@ _FEATURES = {
     "avx512f": ("one more loop for the fill limit", "nothing: the limit is the best of the others"),
     "movdir64b": ("stores of 64 bytes; not used yet", "nothing: not used yet"),
 }
-_OPTIONAL_TOOLS = ("fdtput", "ndctl", "qemu-system-aarch64", "qemu-system-x86_64", "sparse")
 _KVM_LIMIT = 4.0  # seconds; the guest needs less than one, even when it is emulated
 _KVM_SIGN = 0x10  # written to QEMU's exit port, so that QEMU exits with 2 * _KVM_SIGN + 1
 _SIZE = 100 * 10**9  # bytes of the default device
@@ -72,10 +71,10 @@ def checks() -> list[Check]:
 
 
 def check_tool(tool: str) -> Check:
-    """Look for a program in PATH."""
-    path = shutil.which(tool)
-    remedy = f"apt-get install {PACKAGES[tool]}"
-    return Check(tool, path is not None, path or "not found", remedy, tool not in _OPTIONAL_TOOLS)
+    """Look for a program that pagemint runs."""
+    path, needed = find(tool), tool in BENCH_PACKAGES
+    found = path or ("not found" if needed else "not found; bench does not need it")
+    return Check(tool, path is not None, found, f"apt-get install {PACKAGES[tool]}", needed)
 
 
 def check_processor(machine: str, cpuinfo: str) -> list[Check]:

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The VM lab of each architecture: its scenarios, and the programs that it needs."""
 
-import os
-import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pagemint.base.errors import Failure
+from pagemint.base.run import PACKAGES, find
 from pagemint.guests import room
 from pagemint.guests.guest import Guest
 from pagemint.kernels import trees
@@ -32,7 +31,7 @@ SUITES = {"xfstests": "ltp/fsx", "ndctl": "meson-info/intro-tests.json"}
 """The scenarios that run suites which no Debian package has, each with a file that exists only
 where its suite was built."""
 
-_FOREIGN_PROGRAMS = {"bc": "bc", "fio": "fio", "stress-ng": "stress-ng"}
+_FOREIGN_PROGRAMS = ("bc", "fio", "stress-ng")
 
 BIND_SCENARIOS = {
     "fsdax": ("fsdax", "fsdax-mem"),
@@ -70,8 +69,8 @@ class Lab:
         foreign: further values.
         native: whether this machine has the same architecture. Guests can then run under KVM, and
             use this machine's programs.
-        programs: the programs that the lab needs, with the Debian package of each.
-        headers: the header files that it needs, likewise.
+        programs: the programs that the lab needs.
+        headers: the header files that it needs, with the Debian package of each.
     """
 
     arch: trees.Arch
@@ -79,7 +78,7 @@ class Lab:
     scenarios: dict[str, tuple[str, ...]]
     foreign: dict[str, tuple[str, ...]]
     native: bool
-    programs: dict[str, str]
+    programs: tuple[str, ...]
     headers: dict[str, str]
 
     def check_programs(self, scenarios: Iterable[str]) -> None:
@@ -88,13 +87,9 @@ class Lab:
         Raises:
             Failure: some are missing. The message names their Debian packages.
         """
-        # Guests run as root, whose PATH has more directories.
-        path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
         foreign = any(name in self.foreign or name in SUITES for name in scenarios)
-        programs = self.programs | (_FOREIGN_PROGRAMS if foreign else {})
-        missing = [
-            package for program, package in programs.items() if not shutil.which(program, path=path)
-        ]
+        programs = self.programs + (_FOREIGN_PROGRAMS if foreign else ())
+        missing = [PACKAGES[program] for program in programs if not find(program)]
         missing += [name for header, name in self.headers.items() if not Path(header).exists()]
         if missing:
             raise Failure(
@@ -109,13 +104,7 @@ LABS = {
         SCENARIOS,
         FOREIGN,
         native=True,
-        programs={
-            "qemu-system-x86_64": "qemu-system-x86",
-            "ndctl": "ndctl",
-            "daxctl": "daxctl",
-            "mkfs.ext4": "e2fsprogs",
-            "mkfs.xfs": "xfsprogs",
-        },
+        programs=("qemu-system-x86_64", "ndctl", "daxctl", "mkfs.ext4", "mkfs.xfs"),
         headers={"/usr/include/numa.h": "libnuma-dev"},
     ),
     "arm64": Lab(
@@ -124,11 +113,7 @@ LABS = {
         BIND_SCENARIOS,
         {},
         native=False,
-        programs={
-            "qemu-system-aarch64": "qemu-system-arm",
-            "aarch64-linux-gnu-gcc": "gcc-aarch64-linux-gnu",
-            "fdtput": "device-tree-compiler",
-        },
+        programs=("qemu-system-aarch64", "aarch64-linux-gnu-gcc", "fdtput"),
         headers={},
     ),
 }

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from pagemint.base import cache
 from pagemint.base.errors import Failure
+from pagemint.base.run import PACKAGES
 from pagemint.kernels import roots
 
 CODENAMES = {"deb13": "trixie"}
@@ -68,7 +69,7 @@ def toolchain(codename: str, compiler: str) -> Toolchain:
     if not shutil.which("bwrap"):
         raise Failure(
             f"{compiler} of Debian {codename} runs in bubblewrap, which is missing",
-            "install it: apt-get install bubblewrap",
+            f"install it: apt-get install {PACKAGES['bwrap']}",
         )
 
     def make(work: Path) -> None:
