@@ -11,7 +11,7 @@ from pagemint import cli
 from pagemint.base.errors import Failure
 from pagemint.base.run import run
 from pagemint.guests import binds
-from pagemint.guests.lab import BIND_SCENARIOS, STOCK_SCENARIOS
+from pagemint.guests.lab import BIND_SCENARIOS, STOCK
 from pagemint.guests.scenarios import Record
 from pagemint.kernels import apt, stock, toolchain
 from pagemint.kernels.apt import Package
@@ -200,8 +200,8 @@ def test_the_module_leaves_the_same_memmaps(records: Records) -> None:
 @LINES
 @pytest.mark.usefixtures("in_user_cache")
 def test_the_module_fills_compounds_of_1_gib(line: str) -> None:
-    records = from_stock_kernel(line, list(STOCK_SCENARIOS["devdax-1g"]), 2, device=5 << 30)
-    for scenario in STOCK_SCENARIOS["devdax-1g"]:
+    records = from_stock_kernel(line, list(STOCK.scenarios["devdax-1g"]), 2, device=5 << 30)
+    for scenario in STOCK.scenarios["devdax-1g"]:
         rows = binds.rows_of(scenario, {"stock": records}, 5 << 30)
         assert len(rows) == 1 + len(binds.STOCK_MODES)
         assert binds.same_hashes(rows) == 0

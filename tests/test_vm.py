@@ -292,6 +292,7 @@ def test_a_guest_may_see_this_machine_elsewhere() -> None:
         ["--size", "x"],
         ["--xfstests", "/nonesuch"],
         ["--arch", "arm64", "--ndctl", "/nonesuch"],
+        ["--stock", "6.12", "--arch", "arm64"],
     ],
 )
 def test_bad_arguments_are_one_line(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
@@ -311,6 +312,26 @@ def test_missing_programs_are_named(
         "apt-get install qemu-system-x86 ndctl daxctl e2fsprogs xfsprogs libnuma-dev\n"
         in capsys.readouterr().err
     )
+
+
+def test_a_stock_kernel_needs_busybox_and_no_headers(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("shutil.which", lambda program, path: None)
+    assert cli.main(["vm", "--stock", "6.12"]) == 1
+    said = capsys.readouterr().err
+    assert "busybox-static" in said
+    assert "libnuma-dev" not in said
+
+
+@pytest.mark.parametrize("source", [("--kernel", "6.12"), ("--kernel", "7.3"), ("--ksrc", ".")])
+def test_a_stock_kernel_has_no_other_source(
+    source: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["vm", "--stock", "6.12", *source])
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"argument {source[0]}: not allowed with argument --stock" in line
 
 
 def test_suites_that_are_not_run_are_named(

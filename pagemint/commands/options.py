@@ -7,11 +7,17 @@ from pathlib import Path
 from pagemint.base.errors import Failure
 
 
-def add_source_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare --kernel and --ksrc, which `source_for` takes."""
+def add_source_arguments(parser: argparse.ArgumentParser, *, stock: bool = False) -> None:
+    """Declare --kernel and --ksrc, which `source_for` takes, and perhaps --stock instead."""
     tree = parser.add_mutually_exclusive_group()
     tree.add_argument("--kernel", default="7.3", metavar="LINE", help="kernel line (7.3)")
     tree.add_argument("--ksrc", type=Path, metavar="DIR", help="a kernel tree of your own")
+    if stock:
+        tree.add_argument(
+            "--stock",
+            metavar="VERSION",
+            help="Debian's stock kernel of that line and the module for it, instead of both trees",
+        )
 
 
 def add_result_arguments(parser: argparse.ArgumentParser) -> None:

@@ -19,7 +19,7 @@ from pagemint.guests.lab import (
     FOREIGN,
     LABS,
     SCENARIOS,
-    STOCK_SCENARIOS,
+    STOCK,
     SUITES,
     Lab,
 )
@@ -33,14 +33,10 @@ _LONGEST = 1_000_000  # seconds of a guest
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `pagemint vm`."""
-    options.add_source_arguments(parser)
-    kind = parser.add_mutually_exclusive_group()
-    kind.add_argument(
-        "--stock",
-        metavar="VERSION",
-        help="Debian's stock kernel of that line and the module for it, instead of both trees",
+    options.add_source_arguments(parser, stock=True)
+    parser.add_argument(
+        "--arch", default="x86", choices=LABS, help="the kernels' architecture (x86)"
     )
-    kind.add_argument("--arch", default="x86", choices=LABS, help="the kernels' architecture (x86)")
     parser.add_argument(
         "--count",
         action="store_true",
@@ -55,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--scenario",
         metavar="S,...",
         help=f"scenarios to run (all of {', '.join(SCENARIOS)}; also {', '.join(FOREIGN)}; "
-        f"arm64 has {', '.join(BIND_SCENARIOS)}, a stock kernel {', '.join(STOCK_SCENARIOS)})",
+        f"arm64 has {', '.join(BIND_SCENARIOS)}, a stock kernel {', '.join(STOCK.scenarios)})",
     )
     for suite in SUITES:
         parser.add_argument(
@@ -88,14 +84,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Run `pagemint vm`."""
-    lab = LABS[args.arch]
+    if args.stock and args.arch != "x86":
+        raise Failure(f"there is no stock kernel of {args.arch}", "leave --arch out")
+    lab = STOCK if args.stock else LABS[args.arch]
     if args.count:
         lab = counting.lab(args, lab)
-    scenarios = _chosen(
-        args.scenario,
-        STOCK_SCENARIOS if args.stock else lab.scenarios,
-        {} if args.stock else lab.foreign,
-    )
+    scenarios = _chosen(args.scenario, lab.scenarios, lab.foreign)
     turns = _TURNS if args.turns is None else args.turns
     options.check_number("--turns", turns, 1, rows.MOST_RUNS // 2)
     rebinds = _REBINDS if args.rebinds is None else args.rebinds

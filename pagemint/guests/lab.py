@@ -40,9 +40,6 @@ BIND_SCENARIOS = {
 }
 """Like SCENARIOS, for arm64: only rebinds, whose memmaps are compared."""
 
-STOCK_SCENARIOS = BIND_SCENARIOS | {"devdax-1g": ("devdax-1g", "devdax-1g-mem")}
-"""Like SCENARIOS, for a stock kernel."""
-
 FRAGMENTS = ("vm", "use")
 """The files of guest/config that configure the x86 kernels."""
 
@@ -118,3 +115,13 @@ LABS = {
     ),
 }
 """The lab for each value of --arch."""
+
+STOCK = replace(
+    LABS["x86"],
+    scenarios=BIND_SCENARIOS | {"devdax-1g": ("devdax-1g", "devdax-1g-mem")},
+    foreign={},
+    # A stock kernel has its drivers in modules, which vng loads from an initramfs.
+    programs=(*LABS["x86"].programs, "busybox"),
+    headers={},
+)
+"""The lab for a stock kernel."""
