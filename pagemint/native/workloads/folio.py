@@ -26,8 +26,6 @@ from pagemint.results.rows import Case, Limit
 ORDERS = (4, 6, 9, 18)
 """Orders of the folios: 64 KiB, 256 KiB, 2 MiB and 1 GiB."""
 
-"""The features that choose a copy, best first: each class also has those of later ones."""
-
 FUNCTIONS = {
     "folio_copy": ("folio_copy", False),
     "folio_mc_copy": ("folio_mc_copy", False),
