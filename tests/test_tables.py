@@ -159,6 +159,23 @@ def test_more_workloads_than_lines_are_counted(count: int) -> None:
     assert len(rows) + int(more.split()[0]) == 2 * (count + 3)
 
 
+def test_many_trees_fit_on_the_first_screen() -> None:
+    names = tuple(f"t{number}" for number in range(20))
+    variants = {"base": 57.5, "base2": 58.0} | dict.fromkeys(names, 35.0)
+    body = fake_result.body(trees=names, variants=variants, folio=True)
+    copies = [row for row in body["rows"] if row["tree"] == "patched"]
+    body["rows"] = [row for row in body["rows"] if row["tree"] != "patched"]
+    body["rows"] += [row | {"tree": name} for name in names for row in copies]
+    for tree in body["trees"]:
+        tree |= {"identical": False, "difference": "page 3"}
+    shown = screen(reader.parse(json.dumps(body).encode(), "a.json"))
+    assert len(shown) <= 25
+    starts = [line[:8] for line in shown]
+    for start in ("Medians ", "fsdax   ", "2 MiB fo", "Memmap o", "Report: "):
+        assert start in starts
+    assert len([line for line in shown if "more" in line]) == 3
+
+
 def test_a_bench_of_a_part_has_a_first_screen() -> None:
     folio = {"workloads": (), "folio": True, "memory": False}
     for changes in ({}, folio, {"workloads": ("fsdax",), "variants": {"base": 5.0}}, {"runs": 1}):

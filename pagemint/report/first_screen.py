@@ -16,6 +16,8 @@ WIDTH = 80
 """Most characters of a line."""
 
 _FOLIOS = (2 << 20, 1 << 30)  # bytes: the sizes that have a line of their own
+_MOST_SAID = 12  # lines about the limit, the noise and the memmaps
+_LEAST_WORKLOADS = 5  # lines that are left for workloads, with their title and heading
 _NAME = 16  # characters of the first column
 _COLUMNS = " {:>8}   {} {:<11} gain (95%)          fastest  limit"
 _STEPS = "Steps of operations, ns each   {:>8}       {} {:<11}   gain  fastest"
@@ -26,14 +28,14 @@ def lines(judged: Judged, json: str | None, report: Path | None) -> list[str]:
 
     Steps of whole operations come below the workloads if there is room for all of them.
     """
-    below = [
-        *_folios(judged),
+    said = [
         *_fill_limit(judged),
         *_noise(judged),
         *_best_mode(judged),
         *(_cut(text, WIDTH) for text in judged.identity()),
-        *_files(json, report),
     ]
+    end = [*_shortened(said, _MOST_SAID), *_files(json, report)]
+    below = [*_shortened(_folios(judged), MOST_LINES - _LEAST_WORKLOADS - len(end)), *end]
     above = _workloads(judged, MOST_LINES - len(below))
     steps = _steps(judged)
     room = MOST_LINES - len(above) - len(below)
@@ -184,6 +186,11 @@ def _files(json: str | None, report: Path | None) -> list[str]:
     where = {None: "not kept (--json FILE)", "-": "standard output"}.get(json, json)
     page = report / "index.html" if report else "left out (--no-report)"
     return [f"Every row: --tables. JSON: {where}", f"Report: {page}"]
+
+
+def _shortened(lines: list[str], room: int) -> list[str]:
+    """Return lines, or the first of them and how many more there are."""
+    return lines if len(lines) <= room else [*lines[: room - 1], f"{len(lines) - room + 1} more"]
 
 
 def _cut(text: str, most: int) -> str:
