@@ -106,7 +106,7 @@ def body(
                 for name, block in (
                     ("hotplug", 128 << 20),
                     ("hotplug", 2 << 30),
-                    ("boot", 4 << 20),
+                    ("boot", 0),
                 ):
                     if memory and count == 1:
                         add({"workload": name, **common, "block_bytes": block}, times)

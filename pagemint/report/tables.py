@@ -12,7 +12,7 @@ from rich.table import Table
 from pagemint.base.sizes import format_size
 from pagemint.report import first_screen
 from pagemint.results import cases, counted, estimates
-from pagemint.results.cases import Condition, is_copy, is_memmap
+from pagemint.results.cases import Condition, is_copy, is_memmap, is_ordinary
 from pagemint.results.counted import MEASURES
 from pagemint.results.estimates import Gain
 from pagemint.results.rows import Case, Limit, Result
@@ -51,8 +51,8 @@ def _tables(judged: Judged) -> Iterator[Table]:
         # Guests time the whole bind, too, which contains the initialisation.
         binds = [case for case in maps if _has_binds(judged, case)]
         alone = [case for case in maps if case not in binds]
-        devices = [case for case in alone if not case.block_bytes]
-        ordinary = [case for case in alone if case.block_bytes]
+        devices = [case for case in alone if not is_ordinary(case)]
+        ordinary = [case for case in alone if is_ordinary(case)]
         steps = [case for case in members if case.operation]
         about = _about(judged, condition)
         if devices:

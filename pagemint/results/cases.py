@@ -54,6 +54,11 @@ def is_memmap(case: Case) -> bool:
     return not is_copy(case) and not case.operation
 
 
+def is_ordinary(case: Case) -> bool:
+    """Whether the memmap is that of ordinary memory."""
+    return case.workload in ("hotplug", "boot")
+
+
 def units(case: Case) -> int:
     """Return the number by which a time is divided: that of steps of an operation, or of pages."""
     return case.times if case.operation else case.pages
