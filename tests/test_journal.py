@@ -12,6 +12,13 @@ def test_a_file_that_is_not_there_has_no_entries(tmp_path: Path) -> None:
     assert journal.read(tmp_path / "none") == []
 
 
+def test_a_line_that_is_cut_off_behind_a_brace_costs_no_other(tmp_path: Path) -> None:
+    file = tmp_path / "outcomes"
+    file.write_text('{"a": {"n": 0}\n')
+    journal.add(file, {"n": 1})
+    assert journal.read(file) == [{"n": 1}]
+
+
 @pytest.mark.parametrize("cut", range(1, 10))
 def test_a_line_that_is_cut_off_costs_no_other(tmp_path: Path, cut: int) -> None:
     file = tmp_path / "outcomes"

@@ -3,14 +3,21 @@
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 
 def read(file: Path) -> list[dict[str, Any]]:
     """Return the objects in a file, without one that is cut off; none if there is no file."""
+    found = []
     lines = file.read_text(errors="replace").splitlines(keepends=True) if file.exists() else []
-    return [json.loads(line) for line in lines if line.endswith("}\n")]
+    for line in lines:
+        # Without its line feed, the last line is not written whole yet.
+        if line.endswith("\n"):
+            with suppress(json.JSONDecodeError):
+                found.append(json.loads(line))
+    return found
 
 
 def add(file: Path, entry: Mapping[str, Any]) -> None:
