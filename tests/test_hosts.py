@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from pagemint.base.errors import Failure
 from pagemint.native.hosts import Hosts
 from pagemint.native.link import Program
+from pagemint.native.process import Host
 from pagemint.native.workload import Asked, Workload
 
 
@@ -30,3 +32,10 @@ def test_a_host_that_loops_is_killed_after_an_error(tmp_path: Path) -> None:
         next(hosts.of(workload, Asked(1)))
         raise KeyboardInterrupt
     assert time.monotonic() - begun < 60
+
+
+def test_a_host_that_cannot_be_started_is_told(tmp_path: Path) -> None:
+    script = tmp_path / "host"
+    script.write_text("")
+    with pytest.raises(Failure, match=r"cannot start the native host .*: Permission denied"):
+        Host(Program(script, script, script, {}))

@@ -5,7 +5,7 @@ import subprocess
 from types import TracebackType
 from typing import Self
 
-from pagemint.base.errors import Failure
+from pagemint.base.errors import Failure, MachineFailure
 from pagemint.native.link import Program
 
 THIS_CPU = "this"
@@ -49,14 +49,20 @@ class Host:
 
     def __init__(self, program: Program, memory: int = -1) -> None:
         """Start `program`, which inherits the file descriptor `memory` unless that is -1."""
-        self._child: subprocess.Popen[str] = subprocess.Popen(
-            [program.path, program.traps, program.sites],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            pass_fds=() if memory < 0 else (memory,),
-            start_new_session=True,
-        )
+        try:
+            self._child: subprocess.Popen[str] = subprocess.Popen(
+                [program.path, program.traps, program.sites],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+                pass_fds=() if memory < 0 else (memory,),
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise MachineFailure(
+                f"cannot start the native host {program.path}: {error.strerror}",
+                "free memory, or set XDG_CACHE_HOME to a disk whose programs may run",
+            ) from error
 
     def __enter__(self) -> Self:
         return self
