@@ -23,7 +23,7 @@ from pagemint.base.errors import Failure
 from pagemint.commands.finish import finish
 from pagemint.report import page
 from pagemint.report.plots import style
-from pagemint.report.write import after_run, check_writable, directory
+from pagemint.report.write import after_run, check_writable, directory, write
 from pagemint.results import kept, reader
 from pagemint.results.verdict import Judged
 
@@ -272,6 +272,14 @@ def test_a_run_does_not_begin_if_its_report_cannot_be_written(tmp_path: Path) ->
     args = argparse.Namespace(command="bench", json=str(tmp_path / "a/b.json"), no_report=False)
     check_writable(args)
     assert not (tmp_path / "a").exists()
+
+
+def test_nothing_is_drawn_for_a_directory_that_cannot_be_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("pagemint.report.page.make", None)
+    with pytest.raises(Failure, match="cannot write the report to /proc/nowhere"):
+        write([], Path("/proc/nowhere"))
 
 
 def test_a_report_that_cannot_be_written_is_one_line(

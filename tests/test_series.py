@@ -669,6 +669,11 @@ def test_mails_into_a_directory_with_files_are_refused(plain: Path, tmp_path: Pa
     assert [path.name for path in (tmp_path / "mails").iterdir()] == ["mine"]
 
 
+def test_a_directory_for_mails_that_cannot_be_written_is_refused_at_once() -> None:
+    with pytest.raises(Failure, match="cannot write /proc/nowhere/mails"):
+        branches.check_output(Path("/proc/nowhere/mails"))
+
+
 @pytest.mark.parametrize("inside", [False, True])
 def test_mails_into_a_file_are_refused(plain: Path, tmp_path: Path, inside: bool) -> None:
     (tmp_path / "file").write_text("mine")

@@ -9,6 +9,7 @@ import fcntl
 import hashlib
 import os
 import shutil
+import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -218,6 +219,24 @@ def existing(path: Path) -> Path:
     """Return a path, or the nearest directory above it that exists."""
     path = path.absolute()
     return next(one for one in (path, *path.parents) if one.exists())
+
+
+def check_writable(path: Path, what: str, remedy: str) -> None:
+    """Check that a directory can be written, or be made.
+
+    Args:
+        path: the directory.
+        what: what is to be written, for the message.
+        remedy: the action if it cannot.
+
+    Raises:
+        Failure: it cannot.
+    """
+    try:
+        with tempfile.TemporaryFile(dir=existing(path)):
+            pass
+    except OSError as error:
+        raise Failure(f"cannot write {what}: {error.strerror}", remedy) from error
 
 
 def need_space(path: Path, size: int, what: str) -> None:

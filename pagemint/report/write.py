@@ -3,7 +3,6 @@
 
 import argparse
 import os
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -35,16 +34,9 @@ def check_writable(args: argparse.Namespace) -> None:
         Failure: the directory cannot be written.
     """
     target = place(args)
-    if not target:
-        return
-    try:
-        with tempfile.TemporaryFile(dir=cache.existing(target)):
-            pass
-    except OSError as error:
-        raise Failure(
-            f"cannot write the report to {target}: {error.strerror}",
-            "give --no-report, or --json FILE in a directory of yours",
-        ) from error
+    if target:
+        remedy = "give --no-report, or --json FILE in a directory of yours"
+        cache.check_writable(target, f"the report to {target}", remedy)
 
 
 def place(args: argparse.Namespace) -> Path | None:
@@ -71,6 +63,8 @@ def write(results: Sequence[Result], target: Path) -> None:
     Raises:
         Failure: it cannot be written.
     """
+    what, remedy = f"the report to {target}", "name another directory"
+    cache.check_writable(target, what, remedy)
     with step("drawing the report"):
         # Imported late: matplotlib and Jinja2 must not be loaded before a measurement.
         from pagemint.report import page
@@ -83,7 +77,5 @@ def write(results: Sequence[Result], target: Path) -> None:
             (target / f"{plot.name}.png").write_bytes(plot.png)
         (target / "index.html").write_text(text, encoding="utf-8")
     except OSError as error:
-        raise Failure(
-            f"cannot write the report to {target}: {error.strerror}", "name another directory"
-        ) from error
+        raise Failure(f"cannot write {what}: {error.strerror}", remedy) from error
     note(f"the report is in {target / 'index.html'}")

@@ -166,13 +166,14 @@ def _check_clean(tree: Path, branches: Sequence[str]) -> None:
 
 
 def check_output(output: Path) -> None:
-    """Check that the directory for mails is empty, and that git has an identity.
+    """Check that the directory for mails is empty and writable, and that git has an identity.
 
     Raises:
-        Failure: the directory is not empty, or git has no identity.
+        Failure: the directory is not empty or cannot be written, or git has no identity.
     """
     if output.exists() and (not output.is_dir() or any(output.iterdir())):
         raise Failure(f"{output} is not an empty directory", "name a new one")
+    cache.check_writable(output, str(output), "name another one")
     _identity(Path.cwd())
 
 
