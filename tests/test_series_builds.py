@@ -146,7 +146,6 @@ def mails(
 
 
 def _build_all(found: sources.Source, config: _Config, work: Path) -> _Made:
-    assert found.config
     tree, built = work / "linux", work / "build"
     tree.mkdir()
     built.mkdir()
@@ -155,7 +154,7 @@ def _build_all(found: sources.Source, config: _Config, work: Path) -> _Made:
     there = [one for one in [*_OBJECTS, *_SUITES] if (found.tree / one).with_suffix(".c").exists()]
     every = steps.of(found.line)
     made = _Made(config, every if _LONG else every[-1:], there)
-    text = found.config.read_text() + _OPTIONS + (config.options or "")
+    text = sources.config_for(found.line).read_text() + _OPTIONS + (config.options or "")
     _build(made, "base", tree, built, text, made.base)
     objects = list(made.base)
     for change in steps.plan(found.tree, found.line):

@@ -176,7 +176,7 @@ def test_cached_line_needs_no_mirror(cache_home: Path, monkeypatch: pytest.Monke
     _cached(cache_home, "7.30.1-1", "7.30.1")
     (cache_home / "sources/7.3.99-1").mkdir()  # not complete
     got = sources.get("7.3")
-    assert got == sources.Source("7.3.10", "7.3", "7.3.10-1", entry / "linux", entry / "config")
+    assert got == sources.Source("7.3.10", "7.3", "7.3.10-1", entry / "linux")
     assert sources.config_for("7.3") == entry / "config"
 
 
@@ -197,8 +197,7 @@ def test_get_unpacks_what_it_downloads(
     got = sources.get("7.3")
     assert asked == [["linux-source-7.3=7.3.4-1", "linux-config-7.3=7.3.4-1"]]
     assert (got.version, got.package_version) == ("7.3.4", "7.3.4-1")
-    assert got.config is not None
-    assert got.config.read_text() == "CONFIG_X=y\n"
+    assert sources.config_for("7.3").read_text() == "CONFIG_X=y\n"
     names = sorted(path.name for path in (cache_home / "sources/7.3.4-1").iterdir())
     assert names == [".complete", "config", "linux"]
     assert sources.get("7.3") == got
@@ -286,11 +285,9 @@ def test_list_without_the_mirror(
     assert "away" in capsys.readouterr().err
 
 
-def test_own_tree(tmp_path: Path, cache_home: Path) -> None:
+def test_own_tree(tmp_path: Path) -> None:
     tree = _tree(tmp_path / "mine", "7.3.1")
-    assert sources.from_tree(tree) == sources.Source("7.3.1", "7.3", None, tree, None)
-    entry = _cached(cache_home, "7.3.4-1", "7.3.4")
-    assert sources.from_tree(tree).config == entry / "config"
+    assert sources.from_tree(tree) == sources.Source("7.3.1", "7.3", None, tree)
 
 
 def test_the_copy_of_an_own_tree_is_cleaned_and_nothing_else(

@@ -27,14 +27,12 @@ class Source:
         line: the first two numbers of the version, such as 7.3.
         package_version: Debian's version, or None for a tree of the user's own.
         tree: the directory, which must not be written to.
-        config: Debian's amd64 configuration for this line, or None.
     """
 
     version: str
     line: str
     package_version: str | None
     tree: Path
-    config: Path | None
 
 
 @dataclass(frozen=True)
@@ -54,9 +52,9 @@ def get(line: str) -> Source:
     """
     if not re.fullmatch(_LINE, line):
         raise Failure(f"{line!r} is not a kernel line", "give two numbers, such as 7.3")
-    cached = _cached(line)
+    cached = _cached("sources", line)
     if cached:
-        return cached
+        return _source_of(cached, line)
     chosen = _newest(_on_mirror("source", line), line)
     cache.need_space(cache.root(), _ROOM, f"the source of Linux {line}")
     configs = _on_mirror("config", line)
@@ -80,12 +78,9 @@ def config_for(line: str) -> Path:
     Raises:
         Failure: the mirror has no such line or cannot be reached.
     """
-    cached = _cached(line)
-    if cached and cached.config:
-        return cached.config
-    kept = _cached_config(line)
+    kept = _cached("sources", line) or _cached("configs", line)
     if kept:
-        return kept
+        return kept / "config"
     package = _newest(_on_mirror("config", line), line)
     cache.need_space(cache.root(), _SMALL_ROOM, f"the configuration of Linux {line}")
 
@@ -123,7 +118,7 @@ def available() -> list[Available]:
 
 
 def from_tree(directory: Path) -> Source:
-    """Return the user's own kernel tree; its config is Debian's for the line, if that is cached.
+    """Return the user's own kernel tree.
 
     Raises:
         Failure: `directory` is not a Linux source tree.
@@ -138,9 +133,7 @@ def from_tree(directory: Path) -> Source:
             "give the directory that holds the kernel's top Makefile",
         )
     line = ".".join(version.split(".")[:2])
-    cached = _cached(line)
-    config = cached.config if cached else None
-    return Source(version, line, None, tree, config or _cached_config(line))
+    return Source(version, line, None, tree)
 
 
 def is_tree(directory: Path) -> bool:
@@ -166,21 +159,14 @@ def _newest_key(kind: str, line: str) -> str | None:
     return _newest_version(keys) if keys else None
 
 
-def _cached(line: str) -> Source | None:
-    key = _newest_key("sources", line)
-    entry = cache.use("sources", key) if key else None
-    return _source_of(entry, line) if entry else None
-
-
-def _cached_config(line: str) -> Path | None:
-    key = _newest_key("configs", line)
-    entry = cache.use("configs", key) if key else None
-    return entry / "config" if entry else None
+def _cached(kind: str, line: str) -> Path | None:
+    key = _newest_key(kind, line)
+    return cache.use(kind, key) if key else None
 
 
 def _source_of(entry: Path, line: str) -> Source:
     tree = entry / "linux"
-    return Source(_tree_version(tree) or line, line, entry.name, tree, entry / "config")
+    return Source(_tree_version(tree) or line, line, entry.name, tree)
 
 
 def _on_mirror(kind: str, line: str) -> list[apt.Package]:
