@@ -14,7 +14,6 @@ from pagemint.kernels import mails, sources, steps, trees
 from pagemint.kernels.trees import Tree
 
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._+-]{0,19}"
-_TAKEN = ("base", "base2", "patched", "stock")
 _SERIES = "series:"
 _FORMS = "DIR, DIR@REV, a mailbox, a directory of patches, or series:TOPIC,..."
 
@@ -52,7 +51,7 @@ def parse(texts: Sequence[str]) -> list[Named]:
                 f"--tree {text}: {name!r} is not a name",
                 "use up to 20 letters, digits and the characters . _ + -",
             )
-        if name in _TAKEN:
+        if name in trees.OWN:
             raise Failure(f"--tree {text}: the name {name} is taken", "choose another name")
         if name in (one.name for one in found):
             raise Failure(f"--tree {text}: there are two trees named {name}", "rename one")

@@ -19,8 +19,14 @@ from pagemint.kernels.steps import Topic
 BASE = "base"
 """The name of the unpatched tree."""
 
+AGAIN = "base2"
+"""The name of base's code a second time, whose difference from base is noise."""
+
 PATCHED = "patched"
 """The name of the tree with all topics of the series."""
+
+OWN = (BASE, AGAIN, PATCHED, "stock")
+"""The names of trees that the user does not choose; the last is that of a stock kernel."""
 
 ROOM = 2_000_000_000
 """Bytes that a kernel tree may take."""

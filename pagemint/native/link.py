@@ -17,13 +17,11 @@ from pagemint.base.progress import step
 from pagemint.base.run import run
 from pagemint.kernels import objects
 from pagemint.kernels.objects import Config
+from pagemint.kernels.trees import AGAIN as AGAIN
 from pagemint.kernels.trees import BASE, Tree, blamed
 from pagemint.native import join
 from pagemint.native.join import Glue, Named, symbols
 from pagemint.native.kernel_half import KernelHalf, definition
-
-AGAIN = "base2"
-"""The second tree of a host: base's code a second time, whose difference from base is noise."""
 
 _SANITISED = "streaming_sanitised.c"  # a program of its own
 _CFLAGS = ("-O2", "-Wall", "-Wextra", "-Wno-unused-parameter", "-Werror", "-fno-pie")

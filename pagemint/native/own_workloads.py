@@ -7,9 +7,9 @@ from pathlib import Path
 
 from pagemint.base.errors import Failure
 from pagemint.base.memmap import PAGE
-from pagemint.kernels.trees import BASE
+from pagemint.kernels.trees import AGAIN, BASE
 from pagemint.native.kernel_half import KernelHalf
-from pagemint.native.link import AGAIN, Program
+from pagemint.native.link import Program
 from pagemint.native.process import Answer, Host
 from pagemint.native.workload import FIRST_PFN, Asked, Task, Timed, Variant, Workload, map_pages
 from pagemint.results.cases import size_of

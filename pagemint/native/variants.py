@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from pagemint.base.memmap import MODES
 from pagemint.base.progress import note
-from pagemint.kernels.trees import BASE, PATCHED, Tree
-from pagemint.native.link import AGAIN, Program
+from pagemint.kernels.trees import AGAIN, BASE, PATCHED, Tree
+from pagemint.native.link import Program
 from pagemint.native.process import Host
 from pagemint.native.workload import Variant, Workload
 

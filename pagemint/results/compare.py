@@ -4,6 +4,7 @@
 import statistics
 from dataclasses import dataclass
 
+from pagemint.kernels.trees import AGAIN, BASE
 from pagemint.results import estimates
 from pagemint.results.estimates import Estimate, Gain
 from pagemint.results.rows import Case, Limit, Machine, Result
@@ -113,7 +114,7 @@ def _same_code(a: Result, b: Result, variant: str) -> bool:
     if trees[0] != trees[1]:
         return False
     patched_alike = a.kernel.series == b.kernel.series != ""
-    return variant in ("base", "base2") or patched_alike
+    return variant in (BASE, AGAIN) or patched_alike
 
 
 def _moved_limits(a: Result, b: Result) -> list[float]:

@@ -8,6 +8,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
+from pagemint.kernels import trees
+
 SCHEMA = "pagemint/2"
 """The format of a result."""
 
@@ -34,10 +36,6 @@ Runs = Annotated[list[Positive], Meta(min_length=1, max_length=MOST_RUNS)]
 
 Parts = Annotated[list[Positive], Meta(max_length=MOST_RUNS)]
 """Milliseconds of a part of each run; empty if that is not known."""
-
-
-OWN_TREES = ("base", "base2", "patched", "stock")
-"""The names of trees that the user does not choose."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +110,7 @@ class Row:
 
         A row of a tree that the user named has both.
         """
-        if self.tree in OWN_TREES:
+        if self.tree in trees.OWN:
             return self.mode or self.tree
         return f"{self.tree} {self.mode}".rstrip()
 

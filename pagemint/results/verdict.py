@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from pagemint.base.memmap import MODES
+from pagemint.kernels.trees import AGAIN
 from pagemint.results import cases, estimates, first_schema
 from pagemint.results.cases import Condition, condition, is_copy, title
 from pagemint.results.estimates import Estimate, Gain
@@ -69,7 +70,7 @@ class Judged:
         self.result = result
         self.paired = are_pairs(result)
         # Schema pagemint/1 had no second base, but its slow mode was nearly the same code.
-        self._again = "slow" if result.schema == first_schema.SCHEMA else "base2"
+        self._again = "slow" if result.schema == first_schema.SCHEMA else AGAIN
         members = _members(result.rows, self._again)
         gains = {case: self._gains(rows) for case, rows in members.items()}
         self._floors: dict[tuple[Condition, bool], float] = {}
