@@ -17,8 +17,7 @@ from pagemint.base.progress import step
 from pagemint.base.run import run
 from pagemint.kernels import objects
 from pagemint.kernels.objects import Config
-from pagemint.kernels.trees import AGAIN as AGAIN
-from pagemint.kernels.trees import BASE, Tree, blamed
+from pagemint.kernels.trees import AGAIN, BASE, Tree, blamed
 from pagemint.native import join
 from pagemint.native.join import Glue, Named, symbols
 from pagemint.native.kernel_half import KernelHalf, definition

@@ -16,7 +16,7 @@ from pagemint.base.progress import step
 from pagemint.base.run import run
 from pagemint.kernels import objects
 from pagemint.kernels.objects import Config
-from pagemint.kernels.trees import BASE, PATCHED, Tree
+from pagemint.kernels.trees import AGAIN, BASE, PATCHED, Tree
 from pagemint.native import join, link
 from pagemint.native.join import Glue, Named
 from pagemint.native.kernel_half import KernelHalf
@@ -70,7 +70,7 @@ class HostBuilder:
             built = [objects.build(tree, config, half.objects) for tree in pair]
             named = [
                 join.named(pair[0], BASE, "t0", built[0], half),
-                join.named(pair[0], link.AGAIN, "t1", built[0], half),
+                join.named(pair[0], AGAIN, "t1", built[0], half),
                 join.named(pair[1], PATCHED, "t2", built[1], half),
             ]
             self._plain = link.compile_plain()
