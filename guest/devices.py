@@ -13,6 +13,7 @@ NAMESPACE = "namespace0.0"
 PROBE = Path("/sys/kernel/debug/pagemint")
 VMSTAT = Path("/proc/vmstat")
 REGION = Path("/sys/bus/nd/devices/region0")
+DAX = Path("/sys/bus/dax")
 DRIVERS = {"pfn": "nd_pmem", "dax": "dax_pmem"}
 ALIGN = 2 << 20  # bytes: the alignment of most devdax namespaces, and the size of a fault in them
 LARGE_ALIGN = 1 << 30  # bytes: that of others
@@ -87,6 +88,15 @@ def written(path: Path, text: str) -> int:
     return time.monotonic_ns() - start
 
 
+def soil(size: int) -> None:
+    """Fill this much free memory with a pattern, as far as it is free in blocks of 2 MiB.
+
+    The kernel then takes it for a memmap. Without init_on_alloc it keeps the pattern, so a byte
+    that nobody writes still has it.
+    """
+    put(PROBE / "soil", str(size))
+
+
 class Device:
     """A device on a bus, to be bound and unbound.
 
@@ -155,3 +165,11 @@ def the_one(pattern: str, directory: str) -> Path:
     if len(found) != 1:
         raise RuntimeError(f"there are {len(found)} of {directory}/{pattern}, not one")
     return found[0]
+
+
+def unbound_dax() -> tuple[str, int]:
+    """Make a devdax device and unbind it from its driver; return its name and size."""
+    Namespace("dax", "ram").bind()
+    name = the_one("dax*.*", "/dev").name
+    (DAX / "drivers/device_dax/unbind").write_text(name)
+    return name, int((DAX / "devices" / name / "size").read_text())

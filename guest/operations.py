@@ -20,6 +20,7 @@ import tracing
 from checks import PAGE, SLACK, address_of, expect
 from devices import (
     ALIGN,
+    DAX,
     MAPPED,
     NAMESPACE,
     PROBE,
@@ -28,13 +29,13 @@ from devices import (
     PrivateMemory,
     run,
     the_one,
+    unbound_dax,
 )
 from filesystems import ALIGNED, make, mounted
 from marks import Marks
 from modes import Modes, counted, counts, permit_sharing
 from record import Record
 
-DAX = Path("/sys/bus/dax")
 MEMORY = Path("/sys/devices/system/memory")
 HMM = Path("/dev/hmm_dmirror0")
 NAMESPACE_SIZE = Path("/sys/bus/nd/devices", NAMESPACE, "size")
@@ -222,20 +223,12 @@ def _touch(marks: Operations, name: str, memory: mmap.mmap) -> Record:
     return record
 
 
-def _unbound() -> tuple[str, int]:
-    """Make a devdax device and unbind it from its driver; return its name and size."""
-    Namespace("dax", "ram").bind()
-    name = the_one("dax*.*", "/dev").name
-    (DAX / "drivers/device_dax/unbind").write_text(name)
-    return name, int((DAX / "devices" / name / "size").read_text())
-
-
 def _fsdev(marks: Operations) -> Iterator[Record]:
     yield {"running": "fsdev"}
     driver = DAX / "drivers/fsdev_dax"
     if not driver.exists():
         return  # Linux 6.12
-    name, size = _unbound()
+    name, size = unbound_dax()
     for what, file in (("bind", "new_id"), ("unbind", "unbind"), ("rebind", "bind")):
         work = partial((driver / file).write_text, name)
         yield marks.around(f"{what} fsdev", size, work)
@@ -245,7 +238,7 @@ def _fsdev(marks: Operations) -> Iterator[Record]:
 def _kmem(marks: Operations) -> Iterator[Record]:
     yield {"running": "kmem"}
     driver = DAX / "drivers/kmem"
-    name, size = _unbound()
+    name, size = unbound_dax()
     (MEMORY / "auto_online_blocks").write_text("offline")
     old = set(MEMORY.glob("memory*"))
     block = int((MEMORY / "block_size_bytes").read_text(), 16)

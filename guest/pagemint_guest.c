@@ -10,8 +10,10 @@
  *            lacks private; write 0: unmap it. Its sections can share a memmap
  *   folios   write a number: make as many folios of 2 MiB at the start of that
  *            memory; write 0: drop them (Linux 7.2 and later)
- *   scan     how many words of struct pages are mapped, and how many of these have
- *            the value scan_word; scan_pfn and scan_pages say of which pages
+ *   soil     write a number of bytes: fill so much memory with a pattern, and free
+ *            it; a memmap then gets some of it, if it takes blocks of 2 MiB
+ *   scan     counts the words of the struct pages of scan_pages pages from scan_pfn
+ *            that are mapped, and those of them that have the pattern
  *
  * Works on kernels with and without the series.
  */
@@ -227,7 +229,29 @@ static int hash_show(struct seq_file *m, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(hash);
 
-static u64 scan_pfn, scan_pages, scan_word;
+/* A byte. */
+enum { SOIL = 0xa5 };
+
+static int soil_set(void *data, u64 size)
+{
+	const unsigned int order = get_order(PMD_SIZE);
+	struct page *page, *next;
+	LIST_HEAD(blocks);
+
+	for (; size >= PMD_SIZE; size -= PMD_SIZE) {
+		page = alloc_pages(GFP_KERNEL | __GFP_NORETRY | __GFP_NOWARN, order);
+		if (!page)
+			break;
+		memset(page_address(page), SOIL, PMD_SIZE);
+		list_add(&page->lru, &blocks);
+	}
+	list_for_each_entry_safe(page, next, &blocks, lru)
+		__free_pages(page, order);
+	return 0;
+}
+DEFINE_SIMPLE_ATTRIBUTE(soil_fops, NULL, soil_set, "%llu\n");
+
+static u64 scan_pfn, scan_pages;
 
 static int scan_show(struct seq_file *m, void *unused)
 {
@@ -244,7 +268,7 @@ static int scan_show(struct seq_file *m, void *unused)
 			continue;
 		}
 		mapped++;
-		found += value == scan_word;
+		found += value == SOIL * 0x0101010101010101ULL;
 		word++;
 	}
 	seq_printf(m, "%lu %lu\n", mapped, found);
@@ -359,7 +383,10 @@ static int make_folios(u64 nr)
 	return 0;
 }
 
-/* Free the folios as after the exit of a process that had them as anonymous memory. */
+/*
+ * Free the folios as after the exit of a process that had them as anonymous memory.
+ * The counter nr_anon, which nobody reads here, becomes negative.
+ */
 static void drop_folios(void)
 {
 	struct page *page = pfn_to_page(PHYS_PFN(private_pgmap->range.start));
@@ -422,7 +449,7 @@ static int __init pagemint_guest_init(void)
 	debugfs_create_file("scan", 0400, dir, NULL, &scan_fops);
 	debugfs_create_u64("scan_pfn", 0600, dir, &scan_pfn);
 	debugfs_create_u64("scan_pages", 0600, dir, &scan_pages);
-	debugfs_create_u64("scan_word", 0600, dir, &scan_word);
+	debugfs_create_file("soil", 0200, dir, NULL, &soil_fops);
 	add_folios(dir);
 	return 0;
 }

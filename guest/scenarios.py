@@ -41,6 +41,7 @@ from devices import (
     memmap_bytes,
     run,
     settled,
+    soil,
     the_one,
 )
 from first_use import Use
@@ -49,6 +50,7 @@ from modes import Modes, counted, counts
 from record import Record
 from tracing import TRACE, calls
 
+SOILED = 64 << 20  # bytes
 DRIVERS = ("nd_e820", "nd_pmem", "dax_pmem", "device_dax")
 
 
@@ -85,7 +87,7 @@ def rebinds(device: Device, modes: Modes, count: int, use: Use | None) -> Iterat
             modes.choose(mode)
             hashed = number in (0, count - 1)
             if hashed:
-                stale.soil()
+                soil(SOILED)
             before, memory = counts(), memmap_bytes()
             bind_ns = device.bind()
             init_ns, pages = last_init()
@@ -267,7 +269,8 @@ def scenario(name: str, args: argparse.Namespace) -> Iterator[Record]:
         ),
         "poison-fsdax": lambda: use("pfn", "pmem", modes, poison.fsdax),
         "poison-devdax": lambda: use("dax", "pmem", modes, poison.devdax),
-        "stale": lambda: stale.memmaps(args.private_size),
+        "stale-devices": lambda: stale.devices(args.private_size),
+        "stale-offline": stale.offline,
         "threads": lambda: threads(modes, count),
         "edges-pressure": lambda: edges.pressure(modes, count, args.private_size),
         "edges-cpus": lambda: edges.cpus(modes, count),
