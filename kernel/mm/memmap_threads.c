@@ -20,8 +20,8 @@
 
 /*
  * Two threads were twice as fast as one where memory takes more stores than
- * one CPU makes. More than two were not measured; four leave other CPUs to
- * other work.
+ * one CPU makes. More than two were not measured; the limit of four leaves
+ * CPUs for other work.
  */
 #define MEMMAP_THREADS_MAX		4
 
@@ -42,8 +42,8 @@ static unsigned int memmap_threads_max(int nid)
  * @range: the range
  *
  * The calling thread is one of them. There are no more than the node has CPUs;
- * if it has none, the nearest node that has some counts. For a range that is
- * worth one thread only, the function is called once.
+ * if it has none, the nearest node that has some counts. If the range is too
+ * small for two threads, the function is called once.
  *
  * The parts of a range begin where both a section and a compound begin, so no
  * two threads write to one. Ranges whose compounds are not aligned are not
