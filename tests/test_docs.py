@@ -78,3 +78,8 @@ def test_the_table_of_the_readme_is_that_of_the_kept_results() -> None:
     made = _run(sys.executable, str(_ROOT / "scripts/readme_table.py"))
     # If a result or the series changed: put the output of scripts/readme_table.py into the README.
     assert made.strip() in (_ROOT / "README.md").read_text()
+
+
+def test_the_table_of_device_folios_is_that_of_the_kept_results() -> None:
+    made = _run(sys.executable, str(_ROOT / "scripts/readme_table.py"), "folios")
+    assert made.strip() in (_ROOT / "docs/operations.md").read_text()
