@@ -88,7 +88,10 @@ def test_a_mailbox_of_topics_makes_the_tree_that_the_topics_make(
     assert _contents(ours.path) == _contents(_make(f"v5={mailbox}", base).path) != before
     folder = tmp_path / "patches"
     folder.mkdir()
-    mails = [sorted(mailbox.with_suffix(".mails").glob(f"{one}/*")) for one in ("device", "online")]
+    mails = [
+        sorted(mailbox.with_suffix(".mails").glob(f"{one}/*"))
+        for one in ("fixes", "device", "online")
+    ]
     for number, mail in enumerate(itertools.chain(*mails)):
         (folder / f"{number:02}.patch").write_text(mail.read_text())
     assert _contents(_make(f"files={folder}", base).path) == _contents(ours.path)
@@ -191,7 +194,7 @@ def test_a_tree_that_cannot_be_is_refused(
 
 def test_a_patch_that_does_not_apply_is_named_with_its_file(tree: Path, tmp_path: Path) -> None:
     mailbox = _mailbox(tree, tmp_path / "v5.mbox", "device")
-    line = next(one for one in fake_tree.needed() if one.topic == "device")
+    line = next(one for one in fake_tree.needed() if one.topic == "fixes")
     fake_tree.spoil(tree, line)
     base = trees.unpatched("base", sources.from_tree(tree))
     with pytest.raises(Failure, match=rf"^patch 1 of {mailbox} \(\[PATCH 1/") as refusal:
