@@ -22,6 +22,7 @@ from devices import (
     ALIGN,
     DAX,
     MAPPED,
+    MEMORY,
     NAMESPACE,
     PROBE,
     Device,
@@ -36,7 +37,6 @@ from marks import Marks
 from modes import Modes, counted, counts, permit_sharing
 from record import Record
 
-MEMORY = Path("/sys/devices/system/memory")
 HMM = Path("/dev/hmm_dmirror0")
 NAMESPACE_SIZE = Path("/sys/bus/nd/devices", NAMESPACE, "size")
 PRIVATE = 4 << 30  # bytes of device-private memory

@@ -23,7 +23,7 @@ from checks import (
     pattern,
     status_of,
 )
-from devices import ALIGN, Namespace, last_range, memmap_bytes, put, run, the_one
+from devices import ALIGN, SECTION, Namespace, last_range, memmap_bytes, put, run, the_one
 from filesystems import SMALL, make, mounted
 from marks import Marks
 from modes import SHARED, Modes
@@ -34,7 +34,6 @@ BLOCK = ALIGN  # bytes of the memmap of a section
 FILE = 8 << 20  # bytes
 LARGE = 160 << 20  # bytes of a file that is larger than a section
 ORIGIN = 2 << 20  # bytes of the device behind dm-writecache
-SECTION = 128 << 20  # bytes
 TASKS = 4  # processes that use the same section first
 OFFLINE = Path("/sys/devices/system/memory/hard_offline_page")
 FAIL = Path("/sys/kernel/debug/fail_page_alloc")

@@ -3,12 +3,13 @@
 
 import mmap
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 from checks import check, expect
 from devices import (
     DAX,
+    MEMORY,
     PROBE,
+    SECTION,
     Device,
     Namespace,
     PrivateMemory,
@@ -18,9 +19,6 @@ from devices import (
     unbound_dax,
 )
 from record import Record
-
-SECTION = 128 << 20  # bytes
-MEMORY = Path("/sys/devices/system/memory")
 
 
 def devices(size: int) -> Iterator[Record]:
@@ -45,8 +43,13 @@ def offline() -> Iterator[Record]:
     yield check("memmap of offline memory", _offline)
 
 
+def _soil_all() -> None:
+    """Soil all blocks that a memmap can get."""
+    soil(meminfo()["MemTotal"])
+
+
 def _bound(device: Device) -> str:
-    soil(meminfo()["MemTotal"])  # all blocks that the memmap can get
+    _soil_all()
     device.bind()
     _, start, pages = last_range()
     try:
@@ -59,7 +62,7 @@ def _offline() -> str:
     name, size = unbound_dax()
     start = int((DAX / "devices" / name / "resource").read_text(), 0)
     (MEMORY / "auto_online_blocks").write_text("offline")
-    soil(meminfo()["MemTotal"])  # all blocks that the memmap can get
+    _soil_all()
     (DAX / "drivers/kmem/new_id").write_text(name)
     return _looked_through(start // mmap.PAGESIZE, (start + size) // mmap.PAGESIZE)
 
