@@ -31,6 +31,7 @@ FUNCTIONS = {
     "folio_mc_copy": ("folio_mc_copy", False),
     "folio_mc_copy, fragile": ("folio_mc_copy", True),
     "copy_user_large_folio": ("copy_user_large_folio", False),
+    "copy_user_large_folio, fragile": ("copy_user_large_folio", True),
 }
 """By their names in results: a function of the kernel, and whether it uses copy_mc_fragile()."""
 
