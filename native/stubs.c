@@ -121,12 +121,6 @@ _Bool k___list_del_entry_valid_or_report(void)
 	return 1;
 }
 
-/* Every node has CPUs. */
-int k_numa_nearest_node(int node, unsigned int state)
-{
-	return node;
-}
-
 /* jiffies stand still: callers of commands read the time themselves. */
 unsigned long k_jiffies;
 

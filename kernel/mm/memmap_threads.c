@@ -9,11 +9,8 @@
 #include <linux/cpumask.h>
 #include <linux/minmax.h>
 #include <linux/mmzone.h>
-#include <linux/nodemask.h>
-#include <linux/numa.h>
 #include <linux/padata.h>
 #include <linux/sizes.h>
-#include <linux/topology.h>
 
 #include "memmap_template.h"
 #include "memmap_threads.h"
@@ -25,25 +22,23 @@
  */
 #define MEMMAP_THREADS_MAX		4
 
-/* Struct pages that each thread writes at the least; about half a millisecond. */
+/* Struct pages for which one more thread is worth waking; half a millisecond. */
 #define MEMMAP_THREADS_MIN_PAGES	(SZ_16M / sizeof(struct page))
 
-static unsigned int memmap_threads_max(int nid)
+static unsigned int memmap_threads_max(void)
 {
 	/* As without this file. */
 	if (memmap_init_mode_get() == MEMMAP_INIT_SLOW)
 		return 1;
-	/* The last CPU of the node may have gone offline just now. */
-	return clamp(cpumask_weight(cpumask_of_node(nid)), 1, MEMMAP_THREADS_MAX);
+	return min(num_online_cpus(), MEMMAP_THREADS_MAX);
 }
 
 /**
  * memmap_threads_run() - initialise a range, with several threads if it is large
  * @range: the range
  *
- * The calling thread is one of them. There are no more than the node has CPUs;
- * if it has none, the nearest node that has some counts. If the range is too
- * small for two threads, the function is called once.
+ * The calling thread is one of them. There are no more than CPUs are online. If
+ * the range is too small for two threads, the function is called once.
  *
  * The parts of a range begin where both a section and a compound begin, so no
  * two threads write to one. Ranges whose compounds are not aligned are not
@@ -54,7 +49,6 @@ static unsigned int memmap_threads_max(int nid)
  */
 unsigned int memmap_threads_run(const struct memmap_range *range)
 {
-	const int nid = numa_nearest_node(range->nid, N_CPU);
 	struct padata_mt_job job = {
 		.thread_fn = range->fn,
 		.fn_arg = range->arg,
@@ -64,13 +58,11 @@ unsigned int memmap_threads_run(const struct memmap_range *range)
 		.min_chunk = max(MEMMAP_THREADS_MIN_PAGES / range->written, 1) *
 			     range->compound,
 		.max_threads = 1,
-		.near_node = true,
-		.nid = nid,
 	};
 
 	if (IS_ALIGNED(range->start_pfn, range->compound))
 		job.max_threads = clamp(job.size / job.min_chunk, 1,
-					memmap_threads_max(nid));
+					memmap_threads_max());
 	if (job.max_threads == 1)
 		range->fn(range->start_pfn, range->end_pfn, range->arg);
 	else

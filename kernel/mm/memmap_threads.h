@@ -15,7 +15,6 @@
  * @compound: pages in each compound, a power of two; 1 if there are none
  * @written: struct pages of each compound that @fn writes, fewer than @compound
  *	if the memmap is deduplicated; decides how many threads are worth it
- * @nid: node of the memmap
  */
 struct memmap_range {
 	void (*fn)(unsigned long start_pfn, unsigned long end_pfn, void *arg);
@@ -24,7 +23,6 @@ struct memmap_range {
 	unsigned long end_pfn;
 	unsigned long compound;
 	unsigned long written;
-	int nid;
 };
 
 #ifdef CONFIG_MEMMAP_THREADS

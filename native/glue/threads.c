@@ -2,7 +2,6 @@
 /* The CPUs that the kernel's own padata sees, and the workqueue that runs its helpers. */
 #include <linux/cpuhotplug.h>
 #include <linux/cpumask.h>
-#include <linux/nodemask.h>
 #include <linux/padata.h>
 #include <linux/workqueue.h>
 
@@ -18,11 +17,7 @@ struct workqueue_struct *system_dfl_wq;
 struct cpumask __cpu_possible_mask = { .bits = { GENMASK(NATIVE_MAX_THREADS - 1, 0) } };
 struct workqueue_struct *system_unbound_wq;
 
-/* The CPUs that are online, all of them on every node. */
-static struct cpumask native_cpus = { .bits = { 1 } };
-cpumask_var_t node_to_cpumask_map[MAX_NUMNODES] = {
-	[0 ... MAX_NUMNODES - 1] = &native_cpus,
-};
+atomic_t __num_online_cpus = ATOMIC_INIT(1);
 
 static void native_run(void *work)
 {
@@ -31,10 +26,16 @@ static void native_run(void *work)
 	w->func(w);
 }
 
-bool queue_work_node(int node, struct workqueue_struct *wq, struct work_struct *work)
+bool queue_work_on(int cpu, struct workqueue_struct *wq, struct work_struct *work)
 {
 	native_queue(work, native_run);
 	return true;
+}
+
+/* padata calls this for jobs that are spread over nodes. */
+bool queue_work_node(int node, struct workqueue_struct *wq, struct work_struct *work)
+{
+	return queue_work_on(0, wq, work);
 }
 
 bool cancel_work_sync(struct work_struct *work)
@@ -63,5 +64,5 @@ NATIVE_COMMAND(threads)
 	if (!up)
 		padata_init();
 	up = true;
-	cpumask_bits(&native_cpus)[0] = GENMASK(nr - 1, 0);
+	atomic_set(&__num_online_cpus, nr);
 }

@@ -13,7 +13,6 @@
 #include <linux/jiffies.h>
 #include <linux/kthread.h>
 #include <linux/mmzone.h>
-#include <linux/nodemask.h>
 #include <linux/sched.h>
 #include <linux/sizes.h>
 #include <linux/sort.h>
@@ -64,18 +63,6 @@ static void threads_record_init(struct threads_record *r, bool meet)
 	spin_lock_init(&r->lock);
 	init_completion(&r->met);
 	r->meet = meet;
-}
-
-/* The node with the most CPUs. */
-static int threads_node(void)
-{
-	int nid, most = first_online_node;
-
-	for_each_online_node(nid)
-		if (cpumask_weight(cpumask_of_node(nid)) >
-		    cpumask_weight(cpumask_of_node(most)))
-			most = nid;
-	return most;
 }
 
 static void threads_fn(unsigned long start_pfn, unsigned long end_pfn, void *arg)
@@ -143,7 +130,7 @@ static unsigned int threads_most(void)
 {
 	if (memmap_init_mode_get() == MEMMAP_INIT_SLOW)
 		return 1;
-	return clamp(cpumask_weight(cpumask_of_node(threads_node())), 1, 4);
+	return min(num_online_cpus(), 4);
 }
 
 /* Ranges of all lengths, wherever they start. */
@@ -176,7 +163,6 @@ static void threads_parts_test(struct kunit *test)
 					.end_pfn = THREADS_PFN + starts[k] + lengths[j],
 					.compound = compounds[i],
 					.written = compounds[i],
-					.nid = threads_node(),
 				};
 				unsigned int threads;
 				const char *wrong;
@@ -204,7 +190,6 @@ static void threads_deduplicated_test(struct kunit *test)
 		.end_pfn = THREADS_PFN + 100 * THREADS_GIB,
 		.compound = THREADS_GIB,
 		.written = 128,
-		.nid = threads_node(),
 	};
 	struct threads_record *r;
 
@@ -225,7 +210,6 @@ static struct memmap_range threads_meeting(struct threads_record *r)
 		.end_pfn = THREADS_PFN + THREADS_ENOUGH,
 		.compound = 1,
 		.written = 1,
-		.nid = threads_node(),
 	};
 }
 
