@@ -23,6 +23,7 @@
 #include <linux/mm.h>
 #include <linux/moduleparam.h>
 #include <linux/mutex.h>
+#include <linux/page_ref.h>
 #include <linux/pgalloc.h>
 #include <linux/set_memory.h>
 #include <linux/string.h>
@@ -44,11 +45,12 @@ core_param(memmap_shared, memmap_shared_enabled, bool, 0644);
 static DEFINE_MUTEX(memmap_shared_lock);
 
 /* ALLOC_NO_INIT: the caller writes all of the pages. */
-VISIBLE_IF_KUNIT struct page *memmap_pages_alloc(int nid, unsigned int order)
+VISIBLE_IF_KUNIT struct page *memmap_pages_alloc(int nid, unsigned int order,
+						 gfp_t retry)
 {
-	const gfp_t gfp = GFP_KERNEL | __GFP_RETRY_MAYFAIL | __GFP_NOWARN;
+	const gfp_t gfp = GFP_KERNEL | __GFP_NOWARN | retry;
 
-	KUNIT_STATIC_STUB_REDIRECT(memmap_pages_alloc, nid, order);
+	KUNIT_STATIC_STUB_REDIRECT(memmap_pages_alloc, nid, order, retry);
 	return __alloc_pages(gfp, order, nid, NULL, ALLOC_NO_INIT);
 }
 
@@ -78,7 +80,8 @@ static void memmap_copy_free(pmd_t pmd, struct list_head *pages)
  */
 static pmd_t memmap_copy(int nid, struct page *block, struct list_head *pages)
 {
-	struct page *page = memmap_pages_alloc(nid, PMD_ORDER);
+	/* This may be a page fault, and single pages will do. */
+	struct page *page = memmap_pages_alloc(nid, PMD_ORDER, __GFP_NORETRY);
 	pmd_t pmd = __pmd(0);
 	pte_t *table;
 	int i;
@@ -88,13 +91,13 @@ static pmd_t memmap_copy(int nid, struct page *block, struct list_head *pages)
 		return pmd_mkhuge(pfn_pmd(page_to_pfn(page), PAGE_KERNEL));
 	}
 
-	page = memmap_pages_alloc(nid, 0);
+	page = memmap_pages_alloc(nid, 0, __GFP_RETRY_MAYFAIL);
 	if (!page)
 		return pmd;
 	table = page_address(page);
 	pmd_populate_kernel(&init_mm, &pmd, table);
 	for (i = 0; i < PTRS_PER_PTE; i++) {
-		page = memmap_pages_alloc(nid, 0);
+		page = memmap_pages_alloc(nid, 0, __GFP_RETRY_MAYFAIL);
 		if (!page) {
 			memmap_copy_free(pmd, pages);
 			return __pmd(0);
@@ -143,10 +146,11 @@ void memmap_shared_begin(struct dev_pagemap *pgmap, int nid)
 	unsigned long i;
 
 	pgmap->shared_block = NULL;
-	if (!memmap_can_share(pgmap))
+	/* A trace of page_ref_set is to show every page. */
+	if (page_ref_tracepoint_active(page_ref_set) || !memmap_can_share(pgmap))
 		return;
 
-	block = memmap_pages_alloc(nid, PMD_ORDER);
+	block = memmap_pages_alloc(nid, PMD_ORDER, __GFP_RETRY_MAYFAIL);
 	if (!block)
 		return;
 

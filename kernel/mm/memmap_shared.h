@@ -32,7 +32,7 @@ bool memmap_shared_map(pmd_t *pmd, unsigned long addr, unsigned long next,
 		       struct dev_pagemap *pgmap);
 void memmap_shared_unmap(unsigned long pfn);
 #if IS_ENABLED(CONFIG_KUNIT)
-struct page *memmap_pages_alloc(int nid, unsigned int order);
+struct page *memmap_pages_alloc(int nid, unsigned int order, gfp_t retry);
 #endif
 #else
 static inline bool memmap_is_shared(unsigned long pfn)

@@ -267,7 +267,7 @@ static void shared_folio_test(struct kunit *test)
 }
 
 /* Allocate single pages up to the limit, and no block. Keep a reference to each. */
-static struct page *shared_single(int nid, unsigned int order)
+static struct page *shared_single(int nid, unsigned int order, gfp_t retry)
 {
 	struct shared_test *st = kunit_get_current_test()->priv;
 	struct page *page;
