@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from checks import ANONYMOUS, address_of, bind_memory, check, expect, pattern
-from devices import meminfo, run, the_one
+from devices import PROBE, meminfo, run, the_one
 from modes import Modes
 from record import Record
 
@@ -35,6 +35,9 @@ def _cycles(count: int, modes: Modes) -> str:
             run("daxctl", "reconfigure-device", "--mode=system-ram", dax)
             found = sizes(node)
             expect(bool(found), f"node {node} has no memory in round {number} ({mode})")
+            # On base a zone that got memory is not contiguous any more.
+            if "slow" in modes.names:
+                expect_contiguous()
             first = first or found
             expect(found == first, f"round {number} ({mode}): {found}, not {first}")
             _use(node, number)
@@ -63,6 +66,7 @@ def _use(node: int, seed: int) -> None:
 
 def boot() -> Iterator[Record]:
     """Return the sizes of the memory after boot, as far as no later allocation changes them."""
+    expect_contiguous()
     said = re.findall(r"node \d+ deferred pages initialised", run("dmesg"))
     yield {
         "mem_total_kib": meminfo()["MemTotal"] >> 10,
@@ -86,6 +90,13 @@ def sizes(node: int | None = None) -> list[str]:
             pages = ", ".join(f"{name} {number}" for name, number in words.items())
             lines.append(f"node {where} {zone}: {pages}, blocks {blocks.get((where, zone))}")
     return lines
+
+
+def expect_contiguous() -> None:
+    """Expect that the flag of each zone is what a walk over its pageblocks says."""
+    for line in (PROBE / "zones").read_text().splitlines():
+        node, zone, flag, whole = line.split()
+        expect(flag == whole, f"node {node} {zone}: contiguous is {flag}, not {whole}")
 
 
 def _blocks() -> dict[tuple[str, str], int]:

@@ -14,6 +14,8 @@
  *            it; a memmap then gets some of it, if it takes blocks of 2 MiB
  *   scan     counts the words of the struct pages of scan_pages pages from scan_pfn
  *            that are mapped, and those of them that have the pattern
+ *   zones    a line for each zone with memory: its node, its name, whether the
+ *            kernel takes it to be contiguous, and whether it has no holes
  *
  * Works on kernels with and without the series.
  */
@@ -26,6 +28,7 @@
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
+#include <linux/pageblock-flags.h>
 #include <linux/pagemap.h>
 #include <linux/sched.h>
 #include <linux/seq_file.h>
@@ -276,6 +279,40 @@ static int scan_show(struct seq_file *m, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(scan);
 
+/* Whether each pageblock is online and begins and ends in the zone. */
+static bool zone_is_whole(const struct zone *zone)
+{
+	unsigned long pfn, next;
+
+	for (pfn = zone->zone_start_pfn; pfn < zone_end_pfn(zone); pfn = next) {
+		const struct page *first = pfn_to_online_page(pfn);
+
+		next = min(pageblock_end_pfn(pfn), zone_end_pfn(zone));
+		if (!first || page_zone(first) != zone ||
+		    page_zone(pfn_to_page(next - 1)) != zone)
+			return false;
+		cond_resched();
+	}
+	return true;
+}
+
+static int zones_show(struct seq_file *m, void *unused)
+{
+	int nid, i;
+
+	for_each_online_node(nid) {
+		for (i = 0; i < MAX_NR_ZONES; i++) {
+			const struct zone *zone = &NODE_DATA(nid)->node_zones[i];
+
+			if (zone->present_pages)
+				seq_printf(m, "%d %s %d %d\n", nid, zone->name,
+					   zone->contiguous, zone_is_whole(zone));
+		}
+	}
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(zones);
+
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 19, 0)
 static void private_free(struct folio *folio)
 {
@@ -450,6 +487,7 @@ static int __init pagemint_guest_init(void)
 	debugfs_create_u64("scan_pfn", 0600, dir, &scan_pfn);
 	debugfs_create_u64("scan_pages", 0600, dir, &scan_pages);
 	debugfs_create_file("soil", 0200, dir, NULL, &soil_fops);
+	debugfs_create_file("zones", 0400, dir, NULL, &zones_fops);
 	add_folios(dir);
 	return 0;
 }
