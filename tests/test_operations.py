@@ -84,6 +84,19 @@ def test_device_folios_are_what_base_leaves(
             assert base[at : at + STRUCT_PAGE] != before[at : at + STRUCT_PAGE], at // STRUCT_PAGE
 
 
+@pytest.mark.parametrize("anon", [1, 0])
+def test_freed_device_folios_are_counted_as_base_counts_them(
+    shared: tuple[Host, mmap.mmap], anon: int
+) -> None:
+    host, _ = shared
+    counted = []
+    for tree in ("base", "patched"):
+        folios(shared, "device_folio", tree, times=0, keep=False)
+        where = {"first": FIRST_PFN + FOLIO, "folios": FOLIOS, "times": 1, "anon": anon}
+        counted.append(int(host.ask("device_folio", tree=tree, **where)["nr_anon"]))
+    assert counted == [-FOLIOS * anon] * 2
+
+
 def test_splitting_a_dax_folio_leaves_single_pages(shared: tuple[Host, mmap.mmap]) -> None:
     before = folios(shared, "dax_folio", "patched", times=0, keep=False)
     after = folios(shared, "dax_folio", "patched", times=1, keep=False)

@@ -147,13 +147,17 @@ static void native_take(unsigned long pfn)
 	zone_device_page_init(pfn_to_page(pfn), (void *)NATIVE_PGMAP, NATIVE_ORDER);
 }
 
-/* Until the folio is freed, a process has it as anonymous memory. */
+/* Whether a process has the folios as anonymous memory until they are freed. */
+static bool native_anon;
+
 static void native_map(unsigned long pfn)
 {
 	struct folio *folio = pfn_folio(pfn);
 
-	folio->mapping = (void *)FOLIO_MAPPING_ANON;
-	SetPageAnonExclusive(&folio->page);
+	if (native_anon) {
+		folio->mapping = (void *)FOLIO_MAPPING_ANON;
+		SetPageAnonExclusive(&folio->page);
+	}
 	/* folio_set_count() would have a branch for its event, which only objects may have. */
 	atomic_set(&folio->_refcount, 0);
 }
@@ -168,8 +172,9 @@ static void native_driver_free(struct folio *folio)
 }
 
 /*
- * device_folio tree= ...: makes folios of device-private pages, which the command
- * init has initialised, and frees them. See native_folios().
+ * device_folio tree= ... [anon=]: makes folios of device-private pages, which the
+ * command init has initialised, and frees them. See native_folios(). With anon=0 no
+ * process maps them. Answers nr_anon=, the kernel's count of anonymous folios.
  */
 NATIVE_COMMAND(device_folio)
 {
@@ -179,6 +184,10 @@ NATIVE_COMMAND(device_folio)
 	pgmap->ops = &ops;
 	/* A device in use counts references on each CPU. */
 	pgmap->ref.percpu_count_ptr = (unsigned long)&native_references;
+	native_anon = native_number_or(r, "anon", 1);
+	this_cpu_write(mthp_stats.stats[NATIVE_ORDER][MTHP_STAT_NR_ANON], 0);
 	native_folios(r, native_take, native_map, native_free);
+	native_answer(r, "nr_anon",
+		      (long)this_cpu_read(mthp_stats.stats[NATIVE_ORDER][MTHP_STAT_NR_ANON]));
 }
 #endif
