@@ -32,10 +32,10 @@ def table() -> str:
 
 def waits_table() -> str:
     """Return the table of the grace periods in these counts, in Markdown."""
-    kinds = counted.WAITS.values()
+    kinds = (*counted.WAITS.values(), "RCU periods that end")
     head = f"| operation | {' | '.join(kinds)} |\n|---|{'---:|' * len(kinds)}"
     lines = [
-        f"| {pair.last.name} | {' | '.join(cells)} |"
+        f"| {' | '.join([pair.last.name, *cells, _waits(pair, counted.PERIOD)])} |"
         for pair in counted.pairs(reader.read(str(kept.counts())))
         if not pair.last.name.startswith("rebind")  # it waits as the bind does
         and any(cells := [_waits(pair, function) for function in counted.WAITS])

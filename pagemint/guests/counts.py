@@ -13,7 +13,7 @@ from pagemint.guests import count_plugin, lab
 from pagemint.guests.guest import Guest
 from pagemint.kernels.image import Kernel
 from pagemint.kernels.stock import StockKernel
-from pagemint.results.counted import WAITS
+from pagemint.results.counted import PERIOD, WAITS
 from pagemint.results.rows import Counts, Operation
 
 FRAGMENTS = (*lab.FRAGMENTS, "count")
@@ -110,7 +110,7 @@ def operation(
     kept = {
         function: counts
         for function, counts in counted.items()
-        if (function in WAITS and counts.calls)
+        if (function in (*WAITS, PERIOD) and counts.calls)
         or counts.instructions * _SHARE > total.instructions
         or (counts.stored + counts.loaded) * _SHARE > total.stored + total.loaded
     }
