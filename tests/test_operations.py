@@ -4,6 +4,7 @@
 import mmap
 import struct
 from collections.abc import Iterator
+from enum import IntEnum
 
 import mutant
 import pytest
@@ -25,7 +26,19 @@ SECTION = 1 << 15
 BELOW = 31  # sections below FIRST_PFN that share a memmap
 MIGRATE_MOVABLE = 1
 PG_ANON_EXCLUSIVE = 1 << 11
+
 FOLIO_COMMANDS = {"dax_folio": "fsdax", "device_folio": "private"}
+
+
+class Step(IntEnum):
+    """A step of an unmap; see native/workloads/unmap.c."""
+
+    DELETE, KILL, WAIT_RCU, WAIT_DONE, REMOVE, EXIT = range(6)
+
+
+def last(steps: list[Step], which: Step) -> int:
+    """Return where a step was taken for the last time."""
+    return len(steps) - 1 - steps[::-1].index(which)
 
 
 @pytest.fixture(scope="module", params=NEW)
@@ -145,6 +158,31 @@ def test_no_section_stays_if_adding_a_later_one_fails(
         failed = fails < added
         wanted = left if failed else (1 << added) - 1
         assert (int(answer["failed"]), int(answer["present"])) == (failed, wanted), tree
+
+
+@pytest.mark.parametrize("ranges", [1, 3])
+def test_an_unmap_waits_for_lookups_and_references_before_it_removes_pages(
+    section: tuple[Host, mmap.mmap], ranges: int
+) -> None:
+    host, _ = section
+    host.ask("init", tree="base", start=FIRST_PFN, pages=SECTION, type="private", order=0)
+    pfns = [FIRST_PFN - at * SECTION for at in range(ranges)]
+    periods = {}
+    for tree in ("base", "patched"):
+        answer = host.ask("unmap", tree=tree, first=FIRST_PFN, ranges=ranges)
+        steps = [tuple(map(int, step.split(":"))) for step in answer["step"].split(",")]
+        done = [Step(what) for what, _ in steps]
+        for what in (Step.DELETE, Step.REMOVE):
+            assert [pfn for step, pfn in steps if step == what] == pfns, tree
+        # Nobody may free the pgmap before lookups that found it are over.
+        assert Step.WAIT_RCU in done[last(done, Step.DELETE) :], tree
+        kill, wait, leave = (done.index(one) for one in (Step.KILL, Step.WAIT_DONE, Step.EXIT))
+        assert kill < wait < done.index(Step.REMOVE) <= last(done, Step.REMOVE) < leave, tree
+        periods[tree] = done.count(Step.WAIT_RCU)
+        if tree == "patched":
+            # Both waits begin before either ends.
+            assert kill < done.index(Step.WAIT_RCU) < wait
+    assert periods == {"base": ranges, "patched": 1}
 
 
 @pytest.fixture(scope="module")
