@@ -35,9 +35,9 @@ def _cycles(count: int, modes: Modes) -> str:
             run("daxctl", "reconfigure-device", "--mode=system-ram", dax)
             found = sizes(node)
             expect(bool(found), f"node {node} has no memory in round {number} ({mode})")
-            # On base a zone that got memory is not contiguous any more.
+            # Mainline clears the flag of a zone that gets memory, for good.
             if "slow" in modes.names:
-                expect_contiguous()
+                expect_contiguous_flags()
             first = first or found
             expect(found == first, f"round {number} ({mode}): {found}, not {first}")
             _use(node, number)
@@ -66,7 +66,7 @@ def _use(node: int, seed: int) -> None:
 
 def boot() -> Iterator[Record]:
     """Return the sizes of the memory after boot, as far as no later allocation changes them."""
-    expect_contiguous()
+    expect_contiguous_flags()
     said = re.findall(r"node \d+ deferred pages initialised", run("dmesg"))
     yield {
         "mem_total_kib": meminfo()["MemTotal"] >> 10,
@@ -92,7 +92,7 @@ def sizes(node: int | None = None) -> list[str]:
     return lines
 
 
-def expect_contiguous() -> None:
+def expect_contiguous_flags() -> None:
     """Expect that the flag of each zone is what a walk over its pageblocks says."""
     for line in (PROBE / "zones").read_text().splitlines():
         node, zone, flag, whole = line.split()

@@ -19,12 +19,6 @@ DEVICE = 1 << 28
 X86_SUITES = {"memmap_shared"}
 """The KUnit suites of the series that are for x86-64 only."""
 
-NEAREST = " ".join(
-    f"-numa dist,src={one},dst={other},val={far}"
-    for one, other, far in ((0, 1, 30), (1, 2, 15), (0, 2, 30))
-)
-"""QEMU's options that make node 2 the nearest to node 1, which has the device and no CPU."""
-
 _LEAK = 4 << 20  # bytes by which the page cache and lists of free objects may change
 
 LONG = pytest.mark.skipif(

@@ -26,7 +26,6 @@ SECTION = 1 << 15
 BELOW = 31  # sections below FIRST_PFN that share a memmap
 MIGRATE_MOVABLE = 1
 PG_ANON_EXCLUSIVE = 1 << 11
-
 FOLIO_COMMANDS = {"dax_folio": "fsdax", "device_folio": "private"}
 
 
@@ -161,7 +160,7 @@ def test_no_section_stays_if_adding_a_later_one_fails(
 
 
 @pytest.mark.parametrize("ranges", [1, 3])
-def test_an_unmap_waits_for_lookups_and_references_before_it_removes_pages(
+def test_an_unmap_removes_pages_after_references_and_ends_after_lookups(
     section: tuple[Host, mmap.mmap], ranges: int
 ) -> None:
     host, _ = section
@@ -174,10 +173,10 @@ def test_an_unmap_waits_for_lookups_and_references_before_it_removes_pages(
         done = [Step(what) for what, _ in steps]
         for what in (Step.DELETE, Step.REMOVE):
             assert [pfn for step, pfn in steps if step == what] == pfns, tree
-        # Nobody may free the pgmap before lookups that found it are over.
-        assert Step.WAIT_RCU in done[last(done, Step.DELETE) :], tree
         kill, wait, leave = (done.index(one) for one in (Step.KILL, Step.WAIT_DONE, Step.EXIT))
         assert kill < wait < done.index(Step.REMOVE) <= last(done, Step.REMOVE) < leave, tree
+        # Lookups that found the pgmap are over before it can be freed.
+        assert Step.WAIT_RCU in done[last(done, Step.DELETE) : leave], tree
         periods[tree] = done.count(Step.WAIT_RCU)
         if tree == "patched":
             # Both waits begin before either ends.

@@ -22,7 +22,7 @@
  */
 #define MEMMAP_THREADS_MAX		4
 
-/* Struct pages for which one more thread is worth waking; half a millisecond. */
+/* Struct pages that justify one more thread: about half a millisecond of work. */
 #define MEMMAP_THREADS_MIN_PAGES	(SZ_16M / sizeof(struct page))
 
 static unsigned int memmap_threads_max(void)
@@ -37,8 +37,8 @@ static unsigned int memmap_threads_max(void)
  * memmap_threads_run() - initialise a range, with several threads if it is large
  * @range: the range
  *
- * The calling thread is one of them. There are no more than CPUs are online. If
- * the range is too small for two threads, the function is called once.
+ * The calling thread is one of them. There are never more threads than online
+ * CPUs. If the range is too small for two threads, the function is called once.
  *
  * The parts of a range begin where both a section and a compound begin, so no
  * two threads write to one. Ranges whose compounds are not aligned are not

@@ -16,7 +16,7 @@ NATIVE_REPLACED("mm/memremap.o:remove_pfn_range_from_zone=native_zone_loses",
 		"mm/memremap.o:mem_hotplug_begin=native_lock",
 		"mm/memremap.o:mem_hotplug_done=native_unlock");
 
-/* What it does, by the numbers that the answer has. */
+/* The steps of memunmap_pages(), as the answer numbers them. */
 enum { UNMAP_DELETE, UNMAP_KILL, UNMAP_WAIT_RCU, UNMAP_WAIT_DONE, UNMAP_REMOVE, UNMAP_EXIT };
 
 static struct native_request *unmapping;
@@ -32,7 +32,7 @@ void *xa_store_range(struct xarray *xa, unsigned long first, unsigned long last,
 		     void *entry, gfp_t gfp)
 {
 	if (entry || last + 1 != first + PAGES_PER_SECTION)
-		native_fail("a range is not deleted as a whole", first);
+		native_fail("xa_store_range() does not delete exactly one range", first);
 	unmap_step(UNMAP_DELETE, first);
 	return NULL;
 }
@@ -89,7 +89,7 @@ void native_zone_loses(struct zone *zone, unsigned long pfn, unsigned long nr_pa
 /*
  * unmap tree= first= ranges=: unmaps device-private memory of RANGES sections, a range
  * each, the first one at PFN FIRST and each next one below it. Answers
- * step=WHAT:PFN for what memunmap_pages() does, in its order.
+ * step=STEP:PFN for each step of memunmap_pages(), in its order.
  */
 NATIVE_COMMAND(unmap)
 {

@@ -21,7 +21,7 @@ WAITS = {
 """Functions that wait for a grace period, or begin one that the caller waits for, and its kind."""
 
 PERIOD = "rcu_gp_cleanup"
-"""The function that ends each RCU grace period; the longer an operation waits, the more end."""
+"""The function that ends each RCU grace period; the longer an operation runs, the more end."""
 
 _UNITS = {"instructions": (1e6, "M"), "bytes stored": (1 << 20, "MiB")}
 _SHARE = 0.1  # of a total: the least share of a function that dominates an operation

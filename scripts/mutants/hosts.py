@@ -103,7 +103,7 @@ class HostBuilder:
             the objects, by name.
 
         Raises:
-            Failure: one does not compile without a warning.
+            Failure: one does not compile, or only with a warning.
         """
         over = work / "over"
         shutil.rmtree(over, ignore_errors=True)

@@ -72,8 +72,8 @@ class Verdict:
 
     Attributes:
         mutant: its key.
-        outcome: broken (it does not compile without a warning), same (the object code is), caught,
-            counted (only the counts of instructions saw it) or survived.
+        outcome: broken (it does not compile, or only with a warning), same (the object code is),
+            caught, counted (only the counts of instructions saw it) or survived.
         by: the test that caught it.
         seconds: time of the judgement.
     """
