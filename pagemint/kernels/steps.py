@@ -4,7 +4,7 @@
 import re
 import shutil
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache as once
 from pathlib import Path
@@ -12,6 +12,7 @@ from pathlib import Path
 from pagemint.base import cache, files, git
 from pagemint.base.errors import Failure
 from pagemint.kernels import sources
+from pagemint.kernels.code import lines as lines_of_code
 
 COVER = "cover"
 """The file in a topic's folder with the text of its cover letter."""
@@ -169,17 +170,32 @@ def digest(line: str, chosen: Sequence[Topic] | None = None, *, code: bool = Fal
     Args:
         line: the line of the tree.
         chosen: the topics; None stands for all.
-        code: leave out files for which `is_code` is false. Results name the digest without them,
-            since they do not change any time.
+        code: leave out comments, line numbers, and files for which `is_code` is false. Results
+            name the digest without them, since they do not change any time.
     """
     parts: list[str | Path] = []
     for one in of(nearest_line(line), chosen):
-        edits = re.split(r"^(?=--- a/)", one.diff.read_text() if one.diff else "", flags=re.M)
-        parts += [edit for edit in edits if not code or is_code(edit.partition("\n")[0])]
+        edits = re.split(r"^--- a/", one.diff.read_text() if one.diff else "", flags=re.M)[1:]
+        for edit in edits:
+            path = edit.partition("\n")[0]
+            if not code:
+                parts += [edit]
+            elif is_code(path):
+                parts += [path, *_changed_code(path, edit)]
         for path in one.files:
-            if not code or is_code(path):
+            if not code:
                 parts += [path, files.KERNEL / path]
+            elif is_code(path):
+                parts += [path, *lines_of_code(path, (files.KERNEL / path).read_text())]
     return cache.digest(*parts)
+
+
+def _changed_code(path: str, edit: str) -> Iterator[str]:
+    """Yield the code of each hunk before and after an edit of a file."""
+    for hunk in re.split(r"^@@.*\n", edit, flags=re.M)[1:]:
+        for sign in "-+":
+            side = (line[1:] for line in hunk.splitlines(keepends=True) if line[0] in (" ", sign))
+            yield "\n".join(lines_of_code(path, "".join(side)))
 
 
 def digests() -> frozenset[str]:

@@ -2,18 +2,14 @@
 """Counts the lines of code that each topic adds to a kernel tree and removes from it."""
 
 import difflib
-import re
 from collections.abc import Sequence
 
 from rich.console import Console
 from rich.table import Table
 
-from pagemint.kernels import steps
+from pagemint.kernels import code, steps
 from pagemint.kernels.sources import Source
 from pagemint.kernels.steps import Topic
-
-_C_COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
-_HASH_COMMENT = re.compile(r"^\s*#.*$", re.MULTILINE)
 
 
 def show(found: Source, chosen: Sequence[Topic]) -> None:
@@ -52,8 +48,8 @@ def count(found: Source, chosen: Sequence[Topic]) -> dict[str, tuple[int, int, i
                 continue
             if path not in now:
                 original = found.tree / path
-                now[path] = code(path, original.read_text()) if original.exists() else []
-            after = code(path, data.decode())
+                now[path] = code.lines(path, original.read_text()) if original.exists() else []
+            after = code.lines(path, data.decode())
             matcher = difflib.SequenceMatcher(None, now[path], after, autojunk=False)
             for what, a, b, c, d in matcher.get_opcodes():
                 if what != "equal":
@@ -62,13 +58,3 @@ def count(found: Source, chosen: Sequence[Topic]) -> dict[str, tuple[int, int, i
             now[path] = after
         counts[change.step.topic] = (patches + 1, added, removed)
     return counts
-
-
-def code(path: str, text: str) -> list[str]:
-    """Return the lines of a file that hold code, without the space around it."""
-    if path.endswith((".c", ".h", ".S")):
-        # Keep the line breaks of a comment, so that the lines around it stay apart.
-        text = _C_COMMENT.sub(lambda found: "\n" * found[0].count("\n"), text)
-    else:
-        text = _HASH_COMMENT.sub("", text)
-    return [line.strip() for line in text.splitlines() if line.strip()]
