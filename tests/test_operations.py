@@ -6,7 +6,6 @@ import struct
 from collections.abc import Iterator
 from enum import IntEnum
 
-import mutant
 import pytest
 from kernel_lines import LINES, WHOLE
 from memmaps import differences, program_for
@@ -209,29 +208,6 @@ def test_blocks_of_a_memmap_are_zeroed_by_base_alone(blocks: tuple[Host, mmap.mm
     poison = bytes([POISON]) * STRUCT_PAGE
     assert all(filled[at : at + STRUCT_PAGE] != poison for at in range(0, len(filled), STRUCT_PAGE))
     assert left["patched"][end * STRUCT_PAGE :] == poison * FOLIO
-
-
-@pytest.mark.skipif(mutant.JUDGED, reason="make check-mutants leaves out the topic shared")
-def test_sections_that_are_used_have_the_memmap_of_a_bind() -> None:
-    sections, rest = 3, 2 * SECTION + 4 * FOLIO
-    window = sections * SECTION + rest
-    left = []
-    with shared_map(program_for("7.3", "mask"), trace=False, window=window) as (host, descriptor):
-        memmap = mmap.mmap(descriptor, window * STRUCT_PAGE)
-        uses = {"first": FIRST_PFN, "sections": sections, "used": sections}
-        init = {"start": FIRST_PFN, "pages": sections * SECTION, "type": "private", "order": 0}
-        for command, where in (("init", init), ("populate", uses)):
-            host.ask("poison", byte=POISON, first=FIRST_PFN, pages=window)
-            answer = host.ask(command, tree="patched", **where)
-            left.append(memmap[: sections * SECTION * STRUCT_PAGE])
-        host.ask("poison", byte=POISON, first=FIRST_PFN, pages=window)
-        bound = host.ask("populate", tree="patched", **{**uses, "used": 0})
-        unused = memmap[: sections * SECTION * STRUCT_PAGE]
-        assert host.ask("populate", tree="base", **uses) == {"shares": "0"}
-    assert not differences(*left)
-    assert (answer["shares"], answer["flushes"]) == ("1", str(sections))
-    assert (bound["shares"], bound["flushes"]) == ("1", "0")
-    assert unused == bytes([POISON]) * len(unused)
 
 
 def test_workloads_of_steps_name_the_first_line_with_their_code() -> None:

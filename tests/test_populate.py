@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Sections that share a memmap get one of their own, in the native host.
+
+In a file of its own, since make check-mutants leaves out the topic shared.
+"""
+
+import mmap
+
+from memmaps import differences, program_for
+
+from pagemint.base.memmap import STRUCT_PAGE
+from pagemint.native.window import POISON, shared_map
+from pagemint.native.workload import FIRST_PFN
+
+FOLIO = 512
+SECTION = 1 << 15
+
+
+def test_sections_that_are_used_have_the_memmap_of_a_bind() -> None:
+    sections, rest = 3, 2 * SECTION + 4 * FOLIO
+    window = sections * SECTION + rest
+    left = []
+    with shared_map(program_for("7.3", "mask"), trace=False, window=window) as (host, descriptor):
+        memmap = mmap.mmap(descriptor, window * STRUCT_PAGE)
+        uses = {"first": FIRST_PFN, "sections": sections, "used": sections}
+        init = {"start": FIRST_PFN, "pages": sections * SECTION, "type": "private", "order": 0}
+        for command, where in (("init", init), ("populate", uses)):
+            host.ask("poison", byte=POISON, first=FIRST_PFN, pages=window)
+            answer = host.ask(command, tree="patched", **where)
+            left.append(memmap[: sections * SECTION * STRUCT_PAGE])
+        host.ask("poison", byte=POISON, first=FIRST_PFN, pages=window)
+        bound = host.ask("populate", tree="patched", **{**uses, "used": 0})
+        unused = memmap[: sections * SECTION * STRUCT_PAGE]
+        assert host.ask("populate", tree="base", **uses) == {"shares": "0"}
+    assert not differences(*left)
+    assert (answer["shares"], answer["flushes"]) == ("1", str(sections))
+    assert (bound["shares"], bound["flushes"]) == ("1", "0")
+    assert unused == bytes([POISON]) * len(unused)
