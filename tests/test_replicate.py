@@ -58,6 +58,17 @@ def test_guests_are_used_only_if_a_whole_kernel_boots(
     cli.parser([command]).parse_args([first, *rest])
 
 
+@pytest.mark.parametrize("accel", ["kvm", "tcg"])
+def test_guests_are_used_if_they_are_asked_for(
+    accel: str, ran: list[list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.argv", ["replicate.py", "--accel", accel, "--size", "1GiB"])
+    monkeypatch.setattr(doctor, "check_kvm", lambda device: doctor.Check("KVM", False, ""))
+    assert _status() == 0
+    args = cli.parser(["vm"]).parse_args(ran[0])
+    assert (args.accel, args.size, args.scenario) == (accel, "1GiB", "fsdax,devdax,private")
+
+
 def test_the_running_kernel_is_left_alone_while_kvm_was_not_tried(
     ran: list[list[str]], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
