@@ -16,7 +16,7 @@ help:
 	@echo 'make install-module  install the module, as root; see docs/stock.md'
 	@echo 'make deb         build the Debian packages pagemint-dkms and pagemint, into out/deb'
 	@echo 'make docs        write the manual page and shell completions into out/docs'
-	@echo 'make readme-plot draw the plot of the README again, from the newest result in docs/results'
+	@echo 'make readme-plot draw the plot of the README again, from the newest result of the series as it is'
 	@echo 'make clean       remove .venv, out, the module and the tool caches; the download cache stays'
 
 bench:

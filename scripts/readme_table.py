@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Prints the table of the README: a row for each result in docs/results, newest first.
+"""Prints the table of the README: a row for each result in docs/results.
 
 With the argument folios, it prints the table of device folios in docs/operations.md.
 """

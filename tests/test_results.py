@@ -14,8 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pagemint import cli
-from pagemint.base import machine
+from pagemint.base import files, machine
 from pagemint.base.errors import Failure
+from pagemint.kernels import steps
 from pagemint.results import kept, reader, writer
 from pagemint.results.compare import compare
 from pagemint.results.rows import SCHEMA, Case, Check, Kernel, Limit, Machine, Result, Row
@@ -150,6 +151,19 @@ def test_every_kept_result_is_read() -> None:
         assert {row.case.block_bytes for row in one.rows} >= {0, 128 << 20, 2 << 30}
         assert {limit.kind for limit in one.limits} == {"fill", "copy"}
         assert {row.case.threads for row in one.rows if row.tree == "base"} == {1}
+
+
+def test_results_of_the_series_as_it_is_come_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = steps.digest(steps.lines()[-1], code=True)
+    for name, series in (("2026-01-02-new", ""), ("2026-01-01-old", now), ("2026-01-03-newer", "")):
+        body = json.loads(fake_result.text())
+        body["kernel"]["series"] = series
+        (tmp_path / f"{name}.json").write_text(json.dumps(body))
+    monkeypatch.setattr(files, "RESULTS", tmp_path)
+    order = [file.stem for file in kept.benches()]
+    assert order == ["2026-01-01-old", "2026-01-03-newer", "2026-01-02-new"]
 
 
 @pytest.mark.parametrize(

@@ -5,15 +5,19 @@ from pathlib import Path
 
 from pagemint.base import files
 from pagemint.base.errors import Failure
+from pagemint.kernels import steps
+from pagemint.results import reader
 
 _COUNTS = "*-counts-*.json"
 _STOCK_COUNTS = "*-stock-*.json"
 
 
 def benches() -> list[Path]:
-    """Return the files with times, newest first."""
+    """Return the files with times: those of the series as it is, then the others, newest first."""
     counts = {one for kind in (_COUNTS, _STOCK_COUNTS) for one in files.RESULTS.glob(kind)}
-    return sorted(set(files.RESULTS.glob("*.json")) - counts, reverse=True)
+    newest = sorted(set(files.RESULTS.glob("*.json")) - counts, reverse=True)
+    now = steps.digests()
+    return sorted(newest, key=lambda file: reader.read(str(file)).kernel.series not in now)
 
 
 def counts() -> Path:

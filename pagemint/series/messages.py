@@ -20,7 +20,7 @@ from pagemint.kernels import steps
 from pagemint.kernels.steps import Topic
 from pagemint.results import counted, estimates, kept, reader
 from pagemint.results.cases import limit_of
-from pagemint.results.rows import Operation, Result, Row
+from pagemint.results.rows import Counts, Operation, Result, Row
 from pagemint.results.verdict import are_pairs
 
 WIDTH = 75
@@ -38,7 +38,7 @@ def filled(given: Sequence[str], chosen: Sequence[Topic] | None = None) -> dict[
     names the machine. A note says if a result was measured with another state of the series.
 
     Args:
-        given: result files; none stands for those of docs/results, newest first.
+        given: result files; none stands for those of docs/results, in the order of kept.benches().
         chosen: the topics; None stands for all.
 
     Raises:
@@ -214,11 +214,18 @@ class _Counts:
         """Bytes stored: "64.2 MiB"."""
         return self._measured("bytes stored", operation, tree, function)
 
+    def calls(self, operation: str, tree: str, function: str) -> str:
+        """Calls of a function."""
+        return str(self._counts(operation, tree, function).calls)
+
     def _measured(self, measure: str, operation: str, tree: str, function: str) -> str:
+        counts = self._counts(operation, tree, function)
+        return counted.in_words(counted.MEASURES[measure](counts), measure)
+
+    def _counts(self, operation: str, tree: str, function: str) -> Counts:
         for one in self._operations:
             if (one.name, one.tree) == (operation, tree) and function in ("", *one.functions):
-                counts = one.functions[function] if function else one.total
-                return counted.in_words(counted.MEASURES[measure](counts), measure)
+                return one.functions[function] if function else one.total
         raise _MissingError(f"the count of {' '.join(filter(None, (function, operation, tree)))}")
 
 
