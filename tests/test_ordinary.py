@@ -4,6 +4,7 @@
 import mmap
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pytest
@@ -39,6 +40,7 @@ class Case:
         free: the ranges that are free at boot, counted from `start`: first page and end of each.
         driver: whether a driver decides which pages go online.
         unaccepted: whether a guest has yet to accept the memory.
+        order: of the chunks that boot frees before it defers anything; None if it defers them.
     """
 
     start: int
@@ -48,11 +50,12 @@ class Case:
     free: tuple[tuple[int, int], ...] = ()
     driver: bool = False
     unaccepted: bool = False
+    order: int | None = None
 
     @property
     def written(self) -> set[int]:
         """The pages that are initialised, counted from `start`."""
-        if self.block:
+        if self.block or self.order is not None:
             return set(range(self.nr))
         return {page for first, end in self.free for page in range(first, end)}
 
@@ -67,6 +70,8 @@ class Case:
         }
         if self.block:
             return "hotplug", {**found, "block": self.block, "driver": int(self.driver)}
+        if self.order is not None:
+            return "early", {**found, "order": self.order}
         for number, (first, end) in enumerate(self.free):
             found |= {f"free{number}": start + first, f"end{number}": start + end}
         return "boot", found
@@ -187,6 +192,12 @@ def check(memory: Memory, case: Case) -> None:
             assert bytes_[52:56] == bytes(4), page  # _refcount
 
 
+def test_streaming_stores_are_the_default_on_x86(program: Program) -> None:
+    with contextmanager(open_memory)(program, trace=False) as memory:
+        before = [memory.host.ask("mode", tree="patched", name="slow")["was"] for _ in range(2)]
+    assert before == [str(MODES.index(name)) for name in ("streaming", "slow")]
+
+
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(case=hot_added())
 @example(case=added(0, 1, 1))
@@ -211,6 +222,14 @@ def test_hot_added_memory_is_what_base_leaves(memory: Memory, case: Case) -> Non
 @example(case=Case(7, 4 * CHUNK, 1, 0, ((0, 4 * CHUNK),), unaccepted=True))
 def test_memory_that_boot_frees_is_what_base_leaves(memory: Memory, case: Case) -> None:
     check(memory, case)
+
+
+@pytest.mark.parametrize("unaccepted", [False, True])
+@pytest.mark.parametrize("order", [0, 1, 9, 10])
+def test_memory_that_boot_does_not_defer_is_what_base_leaves(
+    memory: Memory, order: int, unaccepted: bool
+) -> None:
+    check(memory, Case(SECTION - MARGIN, CHUNK, 1, 0, unaccepted=unaccepted, order=order))
 
 
 @pytest.fixture(scope="module", params=WHOLE)

@@ -76,6 +76,17 @@ def test_ranges_are_shared_at_all(memmap: Memmap) -> None:
     assert {shared_among(case, MOST_THREADS) for case in CASES.values()} == {1, 2, 3, 4}
 
 
+@pytest.mark.parametrize("threads", [1, *THREADS])
+def test_each_thread_gets_four_parts_if_they_are_large_enough(memmap: Memmap, threads: int) -> None:
+    memmap.host.ask("threads", tree="patched", nr=threads)
+    pages = 12 * GIB
+    job = {"tree": "patched", "start": 0, "pages": pages, "align": SECTION, "nr": threads}
+    for least, parts in ((1, 1 if threads == 1 else 4 * threads), (6 * GIB, min(threads, 2))):
+        found = memmap.host.ask("parts", least=least, **job)
+        expected = {"calls": parts, "pages": pages, "largest": pages // parts}
+        assert {name: int(found[name]) for name in expected} == expected
+
+
 def test_more_cpus_than_the_kernel_uses_get_no_thread(memmap: Memmap) -> None:
     case = CASES["8 GiB"]
     memmap.host.ask("threads", tree="patched", nr=2 * MOST_THREADS)

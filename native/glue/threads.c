@@ -52,6 +52,47 @@ int __cpuhp_setup_state(enum cpuhp_state state, const char *name, bool invoke,
 	return 1;
 }
 
+/* For the command parts: the calls that padata makes, their pages, and the largest one's. */
+static struct {
+	atomic_long_t calls, pages, largest;
+} parts;
+
+static void native_part(unsigned long start, unsigned long end, void *arg)
+{
+	long largest = atomic_long_read(&parts.largest);
+
+	atomic_long_inc(&parts.calls);
+	atomic_long_add(end - start, &parts.pages);
+	while (largest < end - start &&
+	       !atomic_long_try_cmpxchg(&parts.largest, &largest, end - start))
+		;
+}
+
+/*
+ * parts tree= start= pages= align= least= nr=: shares out PAGES among NR threads, in
+ * parts of at least LEAST that begin at multiples of ALIGN. Touches no memory.
+ * Answers calls=, pages= and largest=, the pages of the largest part.
+ */
+NATIVE_COMMAND(parts)
+{
+	struct padata_mt_job job = {
+		.thread_fn = native_part,
+		.start = native_number(r, "start"),
+		.size = native_number(r, "pages"),
+		.align = native_number(r, "align"),
+		.min_chunk = native_number(r, "least"),
+		.max_threads = native_number(r, "nr"),
+	};
+
+	atomic_long_set(&parts.calls, 0);
+	atomic_long_set(&parts.pages, 0);
+	atomic_long_set(&parts.largest, 0);
+	padata_do_multithreaded(&job);
+	native_answer(r, "calls", atomic_long_read(&parts.calls));
+	native_answer(r, "pages", atomic_long_read(&parts.pages));
+	native_answer(r, "largest", atomic_long_read(&parts.largest));
+}
+
 /* threads tree= nr=: gives padata NR CPUs, instead of one. */
 NATIVE_COMMAND(threads)
 {

@@ -146,14 +146,17 @@ NATIVE_BOOT(native_trace);
 
 /* Absent where the tree has no modes. */
 int __weak memmap_init_mode_set(const char *name);
+int __weak memmap_init_mode_get(void);
 
-/* mode tree= name=: does the same as memmap_init=NAME. */
+/* mode tree= name=: does the same as memmap_init=NAME. Answers was=, the mode before. */
 NATIVE_COMMAND(mode)
 {
 	const char *name = native_word(r, "name");
+	int was = memmap_init_mode_get ? memmap_init_mode_get() : 0;
 
 	if (!memmap_init_mode_set || memmap_init_mode_set(name))
 		native_refuse(r, "does not know this mode");
+	native_answer(r, "was", was);
 }
 
 /* modes tree=: answers NAME=1 for each mode that the tree has. */

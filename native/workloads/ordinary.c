@@ -146,6 +146,37 @@ NATIVE_COMMAND(hotplug)
 	native_answer(r, "events", native_events);
 }
 
+/* Defined in the objects; the headers of mm/ that declare it are not for modules. */
+void __free_pages_core(struct page *page, unsigned int order, enum meminit_context context);
+
+/*
+ * early tree= start= pages= order= [nid=] [unaccepted=]: frees reserved memory in chunks
+ * of 2^ORDER pages, as boot does for memory that it does not defer. START and PAGES must
+ * be multiples of a chunk. Answers events=.
+ */
+NATIVE_COMMAND(early)
+{
+	unsigned long start = native_number(r, "start"), pages = native_number(r, "pages");
+	unsigned int order = native_number(r, "order"), nid = native_number_or(r, "nid", 0);
+	unsigned long pfn;
+
+	native_zone(r, start, pages);
+	for (pfn = start; pfn < start + pages; pfn++) {
+		struct page *page = pfn_to_page(pfn);
+
+		mm_zero_struct_page(page);
+		set_page_links(page, ZONE_NORMAL, nid, pfn);
+		/* init_page_count() contains a tracepoint, which glue cannot use. */
+		atomic_set(&page->_refcount, 1);
+		atomic_set(&page->_mapcount, -1);
+		INIT_LIST_HEAD(&page->lru);
+		__SetPageReserved(page);
+	}
+	for (pfn = start; pfn < start + pages; pfn += 1UL << order)
+		__free_pages_core(pfn_to_page(pfn), order, MEMINIT_EARLY);
+	native_answer(r, "events", native_events);
+}
+
 /*
  * online tree= start= before= [early=]: brings the section at PFN START online, in a
  * zone in which the BEFORE sections below it are online. The command repeat has to map

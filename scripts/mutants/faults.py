@@ -34,6 +34,13 @@ class Mutant:
     after: str
 
     @property
+    def drops_drain(self) -> bool:
+        """Whether the fault drops a drain, or the fence in one."""
+        call = self.before.strip()
+        drain = call.endswith(";") and ("_drain(" in call or call == "wmb();")
+        return drain and self.after.lstrip().startswith("/*")
+
+    @property
     def key(self) -> str:
         """Identifies the fault as long as the line does not change or move."""
         return cache.digest(self.path, str(self.line), self.before, self.after)
@@ -66,7 +73,12 @@ def of_series(base: Tree, patched: Tree, paths: Iterable[str]) -> list[Mutant]:
         for number, text, (rule, _), _ in made:
             if number in new and not rule.startswith(_LEFT_OUT):
                 # On one line, since the numbers of later lines are part of some objects.
-                one_line = " ".join(text.split("\n")).rstrip() + "\n"
+                one_line = " ".join(text.split("\n")).rstrip()
+                # An if or a loop may have nothing but the dropped statement.
+                is_body = number > 1 and after[number - 2].rstrip().endswith((")", "else", "do"))
+                if is_body and one_line.lstrip().startswith("/*") and one_line.endswith(";*/"):
+                    one_line += " {}"
+                one_line += "\n"
                 found.append(Mutant(path, number, after[number - 1], one_line))
     return found
 

@@ -21,8 +21,9 @@ from pagemint.native import join, link
 from pagemint.native.join import Glue, Named
 from pagemint.native.kernel_half import KernelHalf
 
-# The file that has other contents where stores land late.
-_LATE_HEADER = "arch/x86/include/asm/memfill_streaming.h"
+LATE_HEADER = "arch/x86/include/asm/memfill_streaming.h"
+"""The file that has other contents where stores land late."""
+
 _INCLUDES = ("arch/x86/include", "include")
 
 
@@ -65,7 +66,7 @@ class HostBuilder:
         self._half = half = KernelHalf()
         self._tree = pair[1].path
         late_header = files.NATIVE / "late/memfill_streaming.h"
-        self._replaced = {_LATE_HEADER: late_header.read_text()} if late else {}
+        self._replaced = {LATE_HEADER: late_header.read_text()} if late else {}
         with step(f"building what all hosts share ({work.name})"):
             built = [objects.build(tree, config, half.objects) for tree in pair]
             named = [

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The verdicts of make check-mutants: its table, and what makes it fail."""
+
+from pathlib import Path
+
+import pytest
+from mutants import verdicts
+from mutants.faults import Mutant
+from mutants.judge import Verdict
+from mutants.verdicts import Table, Verdicts
+
+from pagemint.base.errors import Failure
+
+_PLAIN = Mutant("mm/util.c", 1, "\tn++;\n", "\tn--;\n")
+_OTHER = Mutant("mm/util.c", 1, "\tn++;\n", "\tn;\n")
+_DRAIN = Mutant("mm/mm_init.c", 2, "\tx_drain(&t);\n", "\t/*x_drain(&t);*/\n")
+_FENCE = Mutant("arch/x86/include/asm/memfill_streaming.h", 3, "\twmb();\n", "\t/*wmb();*/\n")
+_LATE = "test_drains.py::test_stores_that_land_late_change_nothing"
+
+
+def _table(
+    work: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    judged: dict[Mutant, tuple[str, str]],
+    known: str = "",
+) -> Table:
+    (work / "mutants.toml").write_text(known)
+    monkeypatch.setattr(verdicts, "_KNOWN", work / "mutants.toml")
+    found = Verdicts(work / "verdicts")
+    for mutant, (outcome, by) in judged.items():
+        if outcome != "left":
+            found.add(Verdict(mutant.key, outcome, by, 1))
+    return Table(list(judged), found)
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "share"),
+    [
+        (("left", "left"), 0),
+        (("broken", "same"), 0),
+        (("caught", "survived"), 0.5),
+        (("counted", "caught"), 1),
+    ],
+)
+def test_the_share_is_of_the_faults_that_were_judged(
+    outcomes: tuple[str, str], share: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judged = {one: (outcome, "") for one, outcome in zip((_PLAIN, _OTHER), outcomes, strict=True)}
+    assert _table(tmp_path, monkeypatch, judged).share() == share
+
+
+@pytest.mark.parametrize(
+    ("mutant", "outcome", "by", "ok"),
+    [
+        (_DRAIN, "caught", _LATE, True),
+        (_DRAIN, "caught", "test_streaming.py::test_code", False),
+        (_DRAIN, "survived", "", False),
+        (_DRAIN, "broken", "", False),
+        (_DRAIN, "left", "", True),
+        (_FENCE, "caught", "test_streaming.py::test_code", True),
+        (_FENCE, "same", "", False),
+        (_PLAIN, "survived", "", True),
+    ],
+)
+def test_late_stores_must_show_a_dropped_drain(
+    mutant: Mutant,
+    outcome: str,
+    by: str,
+    ok: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    table = _table(tmp_path, monkeypatch, {mutant: (outcome, by)})
+    assert table.drains_not_caught() == ([] if ok else [mutant])
+
+
+def test_an_entry_without_after_is_for_all_faults_of_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judged = {one: ("survived", "") for one in (_PLAIN, _OTHER)}
+    entry = '[[argued]]\npath = "mm/util.c"\nbefore = "n++;"\nwhy = "nobody looks"\n'
+    assert _table(tmp_path, monkeypatch, judged, entry).survivors() == []
+    one = entry + 'after = "n--;"\n'
+    assert _table(tmp_path, monkeypatch, judged, one).survivors() == [_OTHER]
+
+
+def test_an_entry_of_no_fault_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = '[[argued]]\npath = "mm/util.c"\nbefore = "gone;"\nwhy = "nobody looks"\n'
+    with pytest.raises(Failure, match="remove the entry"):
+        _table(tmp_path, monkeypatch, {_PLAIN: ("survived", "")}, entry)
+
+
+def test_the_sums_come_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    judged = {one: ("left", "") for one in (_PLAIN, _DRAIN)}
+    names = list(_table(tmp_path, monkeypatch, judged).rows())
+    assert names == ["mm/mm_init.c", "mm/util.c", "dropped drains, of all files", "all"]
