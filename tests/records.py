@@ -20,6 +20,7 @@ from xdist.workermanage import WorkerController  # type: ignore[import-untyped]
 
 from pagemint.base import cache, journal, machine
 from pagemint.base.git import git
+from pagemint.kernels import steps
 
 _ROOT = Path(__file__).resolve().parent.parent
 # The code that any test may run, and the results that texts are made of.
@@ -27,6 +28,8 @@ _TESTED = (
     *("pagemint", "kernel", "native", "guest", "module", "scripts", "debian", "pyproject.toml"),
     ":(glob)docs/results/*.json",
 )
+# What a test file may import or read; only check-mutants reads mutants.toml.
+_SUPPORT = ("tests", ":!tests/test_*.py", ":!tests/mutants.toml")
 _TEXTS = ("docs", "README.md", "CONTRIBUTING.md", "Makefile")  # tested if a test file names them
 _VARIABLES = ("PAGEMINT_VM", "PAGEMINT_LONG")
 _LINE = re.compile(r"(?<![\d.])(?:linux-)?([67]\.\d+)(?![\d.])")
@@ -75,7 +78,7 @@ class Records(LeaveOut):
         """
         self._name = name
         self._file = file
-        common = [_digest(_TESTED), _digest(("tests", ":!tests/test_*.py"))]
+        common = [_digest(_TESTED), _digest(_SUPPORT)]
         self._files = {}
         self._known: dict[str, _Record] = {}
         for test_file in sorted(_ROOT.glob("tests/test_*.py")):
@@ -139,9 +142,13 @@ class Records(LeaveOut):
         """Return the number of tests with each outcome, and the seconds, by part and kernel."""
         rows: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
         known = {test: _Record("left") for test in self.chosen} | self._known
+        newest = steps.lines()[-1]
         for test, record in sorted(known.items()):
+            part = Path(_file_of(test)).stem
             line = _LINE.search(test.partition("::")[2])
-            row = rows[Path(_file_of(test)).stem, line[1] if line else ""]
+            # Guests have the newest kernel line if a test names no other.
+            unnamed = newest if part.startswith("test_vm") else ""
+            row = rows[part, line[1] if line else unnamed]
             row[record.outcome] += 1
             row["seconds"] += round(record.seconds)
         return rows

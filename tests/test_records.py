@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from records import Records
 
+from pagemint.kernels import steps
+
 _TEST = "tests/test_sizes.py::test_format"
 
 
@@ -41,6 +43,18 @@ def test_the_worst_phase_of_a_test_counts(
     ((part, counts),) = _records(tmp_path).table().items()
     assert part == ("test_sizes", "")
     assert counts == {("passed", "failed")[column - 1]: 1, "seconds": 90}
+
+
+@pytest.mark.parametrize(
+    ("test", "kernel"),
+    [("test_vm_edges.py::test_kexec", steps.lines()[-1]), ("test_vm.py::test_it[6.12]", "6.12")],
+)
+def test_a_row_names_the_kernel_of_its_guests(
+    test: str, kernel: str, cache_home: Path, tmp_path: Path
+) -> None:
+    records = _records(tmp_path)
+    records.chosen.add(f"tests/{test}")
+    assert list(records.table()) == [(test.partition(".")[0], kernel)]
 
 
 def test_a_test_that_failed_is_run_again_alone(
