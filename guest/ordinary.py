@@ -5,15 +5,17 @@ import mmap
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from checks import ANONYMOUS, address_of, bind_memory, check, expect, pattern
-from devices import PROBE, meminfo, run, the_one
+from devices import PROBE, meminfo, put, run, the_one
 from modes import Modes
 from record import Record
 
+TRIES = 10  # changes of a memory block's state
 # Takes memory, writes to all of it and gives it back, until it is ended.
 LOAD = "while True: bytearray(b'x') * (96 << 20)"
 
@@ -28,6 +30,7 @@ def _cycles(count: int, modes: Modes) -> str:
     dax = the_one("dax*.*", "/dev").name
     node = int(Path("/sys/bus/dax/devices", dax, "target_node").read_text())
     first: list[str] = []
+    holes = 0
     with _load():
         for number in range(count):
             mode = modes.names[number % len(modes.names)]
@@ -35,14 +38,40 @@ def _cycles(count: int, modes: Modes) -> str:
             run("daxctl", "reconfigure-device", "--mode=system-ram", dax)
             found = sizes(node)
             expect(bool(found), f"node {node} has no memory in round {number} ({mode})")
-            # Mainline clears the flag of a zone that gets memory, for good.
-            if "slow" in modes.names:
-                expect_contiguous_flags()
+            check_zones(modes)
+            holes += _leave_a_hole(node, modes)
             first = first or found
             expect(found == first, f"round {number} ({mode}): {found}, not {first}")
             _use(node, number)
             run("daxctl", "reconfigure-device", "--mode=devdax", "--force", dax)
-    return f"{count} times under a load, node {node}: {'; '.join(first)}"
+            check_zones(modes)
+    return f"{count} times under a load, {holes} holes, node {node}: {'; '.join(first)}"
+
+
+def _leave_a_hole(node: int, modes: Modes) -> bool:
+    """Take a block between two movable ones offline and back; return whether there is one."""
+    every = Path(f"/sys/devices/system/node/node{node}").glob("memory[0-9]*")
+    movable = [one for one in every if (one / "valid_zones").read_text() == "Movable\n"]
+    movable.sort(key=lambda one: int(one.name.removeprefix("memory")))
+    if len(movable) < 3:
+        return False
+    block = movable[len(movable) // 2] / "state"
+    for state in ("offline", "online_movable"):
+        _change(block, state)
+        check_zones(modes)
+    return True
+
+
+def _change(block: Path, state: str) -> None:
+    """Change the state of a memory block; pages that are in use for a moment can refuse it."""
+    for tries_left in reversed(range(TRIES)):
+        try:
+            put(block, state)
+            return
+        except OSError:
+            if not tries_left:
+                raise
+            time.sleep(1)
 
 
 @contextmanager
@@ -90,6 +119,15 @@ def sizes(node: int | None = None) -> list[str]:
             pages = ", ".join(f"{name} {number}" for name, number in words.items())
             lines.append(f"node {where} {zone}: {pages}, blocks {blocks.get((where, zone))}")
     return lines
+
+
+def check_zones(modes: Modes) -> None:
+    """Check the flags of zones on a patched kernel.
+
+    Mainline clears the flag of a zone that gets memory, for good.
+    """
+    if "slow" in modes.names:
+        expect_contiguous_flags()
 
 
 def expect_contiguous_flags() -> None:

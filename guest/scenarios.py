@@ -6,6 +6,7 @@ mkfs.xfs, fio or stress-ng. Each record is a line with a JSON object.
 """
 
 import argparse
+import itertools
 import json
 import mmap
 import os
@@ -32,6 +33,7 @@ import stock
 from checks import expect
 from devices import (
     ALIGN,
+    DAX,
     LARGE_ALIGN,
     PROBE,
     Device,
@@ -39,6 +41,7 @@ from devices import (
     PrivateMemory,
     last_range,
     memmap_bytes,
+    put,
     run,
     settled,
     soil,
@@ -78,8 +81,18 @@ def last_init() -> tuple[int, int]:
     return nanoseconds, pages
 
 
-def rebinds(device: Device, modes: Modes, count: int, use: Use | None) -> Iterator[Record]:
-    """Bind, use and unbind a device `count` times in each mode, the modes in a shuffled order."""
+def rebinds(
+    device: Device, modes: Modes, count: int, use: Use | None, *, zones: bool = True
+) -> Iterator[Record]:
+    """Bind, use and unbind a device `count` times in each mode, the modes in a shuffled order.
+
+    Args:
+        device: the device.
+        modes: the modes.
+        count: how often.
+        use: the first use; None leaves it out.
+        zones: whether to check the flags of all zones, which holes of a real machine can clear.
+    """
     order, shuffled = random.Random(73), list(modes.names)
     for number in range(count):
         order.shuffle(shuffled)
@@ -96,6 +109,8 @@ def rebinds(device: Device, modes: Modes, count: int, use: Use | None) -> Iterat
             record["compound"] = device.compound
             if hashed:
                 record["hash"] = (PROBE / "hash").read_text().strip()
+                if zones:
+                    ordinary.check_zones(modes)
             record |= counted(before)
             if use:
                 record["use_ns"] = use()
@@ -147,17 +162,18 @@ def existing(modes: Modes, count: int, name: str) -> Iterator[Record]:
         # A compound of 1 GiB cannot be mapped in part. A file on fsdax would overwrite user data.
         mapped = name.startswith("dax") and device.compound * mmap.PAGESIZE <= ALIGN
         use = first_use.mapping(name) if mapped else None
-        yield from rebinds(device, modes, count, use)
+        yield from rebinds(device, modes, count, use, zones=False)
     finally:
         device.restore()
 
 
-def private(modes: Modes, count: int, size: int) -> Iterator[Record]:
+def private(modes: Modes, count: int, size: int, *, zones: bool) -> Iterator[Record]:
     """Rebind device-private memory, or device-coherent memory if the kernel has no private."""
     # The pages belong to the node of the CPU that initialises them, and the hash has the node.
     cpus = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(cpus)})
-    yield from rebinds(PrivateMemory(size), modes.with_shared(), count, first_use.folios())
+    device, use = PrivateMemory(size), first_use.folios()
+    yield from rebinds(device, modes.with_shared(), count, use, zones=zones)
     os.sched_setaffinity(0, cpus)
 
 
@@ -184,6 +200,28 @@ def trace_gate(modes: Modes) -> Iterator[Record]:
             fields = dict(line.split(":", 1) for line in stats.read_text().splitlines())
             seen += int(fields["entries"]) + int(fields["overrun"])
         yield {"mode": mode, "events": seen, "pages": last_init()[1]}
+
+
+def fsdev(modes: Modes, count: int) -> Iterator[Record]:
+    """Give a device to devdax and to fsdev in turn; each finds struct pages that the other used."""
+    for where in ("ram", "pmem"):
+        Namespace("dax", where).bind()
+        name = the_one("dax*.*", "/dev").name
+        used = first_use.mapping(name)  # leaves a mapping in the folios of 2 MiB
+        devices = [Device(name, DAX / "drivers" / one) for one in ("device_dax", "fsdev_dax")]
+        devices[0].unbind()
+        put(devices[1].driver / "new_id", name)
+        devices[1].unbind()
+        for number, mode in itertools.product(range(count), modes.names):
+            modes.choose(mode)
+            for device in devices:
+                device.bind()
+                digest = (PROBE / "hash").read_text().strip()
+                about = {"where": where, "driver": device.driver.name, "mode": mode}
+                yield {**about, "number": number, "hash": digest}
+                if device is devices[0]:
+                    used()
+                device.unbind()
 
 
 def threads(modes: Modes, count: int) -> Iterator[Record]:
@@ -237,7 +275,7 @@ def scenario(name: str, args: argparse.Namespace) -> Iterator[Record]:
         "devdax-1g-mem": lambda: devdax(modes, count, "ram", LARGE_ALIGN),
         "devdax-mem-mapping": lambda: use("dax", "ram", modes, checks.mapping),
         "private": lambda: private(
-            modes, count if args.host else min(count, 10), args.private_size
+            modes, count if args.host else min(count, 10), args.private_size, zones=not args.host
         ),
         "private-hmm": lambda: checks.hmm(args.selftests / "hmm-tests", args.hmm_module),
         "existing": lambda: existing(modes, count, args.device),
@@ -271,6 +309,7 @@ def scenario(name: str, args: argparse.Namespace) -> Iterator[Record]:
         "poison-devdax": lambda: use("dax", "pmem", modes, poison.devdax),
         "stale-devices": lambda: stale.devices(args.private_size),
         "stale-offline": stale.offline,
+        "fsdev": lambda: fsdev(modes, count),
         "threads": lambda: threads(modes, count),
         "edges-pressure": lambda: edges.pressure(modes, count, args.private_size),
         "edges-cpus": lambda: edges.cpus(modes, count),

@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Counted operations in guests: runs agree, and the counts show what the series is for."""
 
+from collections import defaultdict
+
 import pytest
-from guest_records import LONG
+from guest_records import DEVICE, LONG
 from kernel_lines import WHOLE
 
+from pagemint.base.memmap import MODES
 from pagemint.guests import counts
+from pagemint.guests.guest import Guest
 from pagemint.kernels import image, steps, trees
 from pagemint.kernels.image import Kernel
 from pagemint.results.counted import PERIOD, WAITS
@@ -28,6 +32,7 @@ _EXACT = {
 }
 _MANY = 10_000_000  # instructions: a timer interrupt is a small part of so many
 _WALK = "__pageblock_pfn_to_page"  # visits a pageblock of a zone
+_BLOCK = 1 << 15  # pages of a memory block
 _MIB = 1 << 20
 _LARGE = 100 << 30  # bytes of a device
 
@@ -117,11 +122,41 @@ def test_the_walk_of_a_zone_is_linear_in_the_blocks(runs: dict[str, list[Run]]) 
 
 
 @LONG
+def test_free_memory_goes_offline_by_its_order(runs: dict[str, list[Run]]) -> None:
+    operation, pages = "offline 64 blocks", 64 * _BLOCK
+    before, now = (calls(runs[tree][0], operation, "page_is_unmovable") for tree in runs)
+    assert before == pages
+    assert now < pages / 50
+    # scan_movable_pages() is inlined into it.
+    before, now = (
+        runs[tree][0][operation].functions["offline_pages"].instructions for tree in runs
+    )
+    assert before > 10 * pages
+    assert now < pages / 5
+
+
+@LONG
 def test_fsdev_does_not_walk_its_pages(runs: dict[str, list[Run]]) -> None:
     for operation in ("bind fsdev", "rebind fsdev", "unbind fsdev"):
         before, now = (calls(runs[tree][0], operation, "dax_folio_reset_order") for tree in runs)
         assert before > 2_000_000
         assert now == 0
+
+
+@LONG
+def test_fsdev_finds_single_pages_where_devdax_had_folios(kernels: list[Kernel]) -> None:
+    hashes = defaultdict(set)
+    for kernel in kernels:
+        said = Guest("tcg", DEVICE, 900).run(kernel, "fsdev", 2, DEVICE)[0]
+        found = [one for one in said if "hash" in one]
+        modes = {"base"} if kernel.variant == "base" else set(MODES)
+        assert {one["mode"] for one in found} == modes
+        assert len(found) == 2 * 2 * 2 * len(modes)  # places, drivers and rounds
+        for one in found:
+            hashes[one["where"], one["driver"]].add(one["hash"])
+    # Both kernels and all modes left the same, each time.
+    assert {len(some) for some in hashes.values()} == {1}
+    assert len(set.union(*hashes.values())) == 4
 
 
 @LONG
