@@ -17,7 +17,7 @@ from rich.console import Console
 from pagemint import cli
 from pagemint.base.errors import Failure
 from pagemint.guests import counts
-from pagemint.report import page, tables
+from pagemint.report import count_plots, page, tables
 from pagemint.results import counted, kept, reader, writer
 from pagemint.results.rows import Counts, Operation, Result
 
@@ -135,6 +135,11 @@ def test_what_counting_does_not_have_is_one_line(
     assert cli.main(["vm", *argv]) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert "count" in line
+
+
+def test_the_report_draws_all_kept_counts() -> None:
+    operations = counted.pairs(reader.read(str(kept.counts())))
+    assert len(operations) <= count_plots.MOST_PAIRS * count_plots.MOST_PLOTS
 
 
 @pytest.mark.parametrize("table", [[], ["waits"]])
