@@ -46,7 +46,7 @@ check-mutants:
 check-foreign:
 	@PAGEMINT_VM=1 sh scripts/setup dev
 	@mkdir -p out
-	@.venv/bin/pagemint vm --scenario foreign --json out/check-foreign.json \
+	@.venv/bin/pagemint vm --scenario foreign,private,migrate --rebinds 2 --json out/check-foreign.json \
 		$(if $(XFSTESTS),--xfstests $(XFSTESTS)) $(if $(NDCTL),--ndctl $(NDCTL)) $(FOREIGN_ARGS)
 
 check-vm:

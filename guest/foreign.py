@@ -115,6 +115,8 @@ def selftests(directory: Path) -> Iterator[Record]:
     Path("/proc/sys/vm/nr_hugepages").write_text("32")
     for program in sorted(directory.iterdir()):
         yield {"running": program.name}
+        # hugetlb-soft-offline leaves it off.
+        Path("/proc/sys/vm/enable_soft_offline").write_text("1")
         done = ran([str(program)])
         for number, record in enumerate(checks.tap(done.stdout), 1):
             # The names of some tests have what they counted.

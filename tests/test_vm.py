@@ -149,6 +149,37 @@ def test_a_check_has_to_pass_or_to_end_alike(
     assert line in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("scenario", "listed", "base", "patched", "status", "line"),
+    [
+        ("stress", True, "fail", "fail", 0, "known: it needs swap"),
+        ("stress", False, "fail", "fail", 1, "known-failures.toml has no reason for it"),
+        ("stress", True, "pass", "pass", 1, "is in guest/known-failures.toml, but did not fail"),
+        ("stress", True, "pass", "fail", 1, "base: pass; patched: fail\n"),
+        ("private-hmm", False, "fail", "fail", 1, "known-failures.toml has no reason for it"),
+        ("xfstests", False, "fail", "fail", 0, "base: fail; patched: fail\n"),
+    ],
+)
+def test_a_foreign_test_that_fails_on_both_needs_a_reason(
+    scenario: str,
+    listed: bool,
+    base: Outcome,
+    patched: Outcome,
+    status: int,
+    line: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    entry = f'[[failure]]\nscenario = "{scenario}"\ncheck = "vm"\nwhy = "it needs swap"\n'
+    (tmp_path / "known-failures.toml").write_text(entry if listed else "")
+    monkeypatch.setattr(files, "GUEST", tmp_path)
+    both = {"base": base, "patched": patched}
+    found = [Check(scenario, tree, "vm", outcome, "", False) for tree, outcome in both.items()]
+    assert checks.judge(found) == status
+    assert line in capsys.readouterr().err
+
+
 def test_a_selftest_that_one_kernel_lacks_fails_the_run() -> None:
     assert checks.judge([check("base", "pass", must_pass=False)]) == 1
 
@@ -345,6 +376,9 @@ def test_suites_that_are_not_run_are_named(
 
 
 SCENARIOS = ("fsdax", "fsdax-mem", "devdax", "devdax-mem", "private")
+REPLICATED = ("fsdax", "devdax", "private")
+"""The scenarios of make replicate."""
+
 SHARED_BLOCKS = {"fsdax": 2, "fsdax-mem": 1, "private": 1}
 """Blocks of 2 MiB of a shared memmap; the first section of fsdax holds it, so has its own."""
 
@@ -430,6 +464,20 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return body
 
 
+@LONG
+def test_binds_first_uses_and_unbinds_are_timed(written: dict[str, Any]) -> None:
+    # As make replicate has them; emulated, no time may be compared.
+    assert not written["host"]["times_comparable"]
+    rows = [row for row in written["rows"] if row["case"]["workload"] in REPLICATED]
+    assert {(row["case"]["workload"], row["tree"]) for row in rows} == {
+        (name, tree) for name in REPLICATED for tree in ("base", "patched")
+    }
+    for row in rows:
+        for part in ("bind_ms", "use_ms", "unbind_ms"):
+            assert len(row[part]) == 2, (row["case"], row["tree"], part)
+            assert min(row[part]) > 0, (row["case"], row["tree"], part)
+
+
 SHARED_CHECKS = (
     "read and write, {}",
     "mapping, {}",
@@ -469,6 +517,8 @@ def test_the_devices_work_as_memory(written: dict[str, Any]) -> None:
         ("migrate", "moves between nodes"),
         ("migrate", "moves to a node without CPUs and back"),
     }
+    said = {check["said"] for check in written["checks"] if check["scenario"] == "kmem-again"}
+    assert all("2 times under a load, 2 holes" in one for one in said) and said
     cases = [row["case"] for row in written["rows"] if row["case"]["folio_bytes"]]
     copied = [(case["workload"], case["function"]) for case in cases]
     assert (

@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Checks in guests: reads them from the records, and judges them on both kernels together."""
 
+import tomllib
+
+from pagemint.base import files
 from pagemint.base.progress import note
+from pagemint.guests import lab
 from pagemint.guests.scenarios import Record
 from pagemint.results.checks import others_tests, pairs
 from pagemint.results.rows import Check
@@ -16,16 +20,35 @@ def checks_of(tree: str, records: list[Record]) -> list[Check]:
     ]
 
 
+def reasons() -> dict[tuple[str, str], str]:
+    """Return why tests of others fail on both kernels, by scenario and name."""
+    listed = tomllib.loads((files.GUEST / "known-failures.toml").read_text()).get("failure", ())
+    return {(one["scenario"], one["check"]): one["why"] for one in listed}
+
+
 def judge(checks: list[Check]) -> int:
     """Note how the checks ended on both kernels, in a few lines; return the exit status."""
     found = pairs(checks)
+    known = reasons()
+    wrong = any(pair.wrong for pair in found)
     for pair in found:
         where = f"{pair.scenario}: {pair.name}"
         if pair.wrong or pair.outcome == "fail":
-            said = (f"{one.tree}: {one.outcome} {one.said}".strip() for one in pair.found.values())
+            said = [f"{one.tree}: {one.outcome} {one.said}".strip() for one in pair.found.values()]
+            if not pair.wrong and (why := known.get((pair.scenario, pair.name))):
+                said.append(f"known: {why}")
+            elif not pair.wrong and pair.scenario in lab.EXPLAINED:
+                said.append("guest/known-failures.toml has no reason for it")
+                wrong = True
             note(f"pagemint: {where}: {'; '.join(said)}")
         elif pair.must_pass:
             note(f"{where}: {pair.found['patched'].said}, on both kernels")
     for scenario, told in others_tests(found).items():
         note(f"{scenario}: tests of others: {told}, on both kernels alike")
-    return int(any(pair.wrong for pair in found))
+    failed = {(pair.scenario, pair.name) for pair in found if pair.outcome == "fail"}
+    ran = {pair.scenario for pair in found}
+    for scenario, name in sorted(known.keys() - failed):
+        if scenario in ran:
+            note(f"pagemint: {scenario}: {name} is in guest/known-failures.toml, but did not fail")
+            wrong = True
+    return int(wrong)

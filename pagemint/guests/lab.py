@@ -27,6 +27,9 @@ FOREIGN: dict[str, tuple[str, ...]] = {
 }
 """Like SCENARIOS, for other people's suites, which take long and run only if they are asked for."""
 
+EXPLAINED = (*FOREIGN["foreign"], "private-hmm", "migrate-selftest")
+"""The scenarios in which a test that fails on both kernels needs a reason."""
+
 SUITES = {"xfstests": "ltp/fsx", "ndctl": "meson-info/intro-tests.json"}
 """The scenarios that run suites which no Debian package has, each with a file that exists only
 where its suite was built."""

@@ -15,10 +15,12 @@ from pagemint.kernels.trees import Arch, Tree
 _SELFTESTS: tuple[str, ...] = ("hmm-tests", "migration")
 # Further tests of memory. cow, for one, takes too long in an emulated guest.
 _OTHERS = (
-    *("folio_split_race_test", "guard-regions", "hugetlb-madvise"),
-    *("hugetlb-mmap", "hugetlb-read-hwpoison", "hugetlb-soft-offline", "madv_populate"),
-    *("map_fixed_noreplace", "map_populate", "memory-failure", "merge", "mremap_dontunmap"),
-    *("mremap_test", "pagemap_ioctl", "rmap", "split_huge_page_test"),
+    *("droppable", "folio_split_race_test", "guard-regions", "gup_longterm", "hugetlb-madvise"),
+    *("hugetlb-mmap", "hugetlb-mremap", "hugetlb-read-hwpoison", "hugetlb-shm"),
+    *("hugetlb-soft-offline", "hugetlb_dio", "hugetlb_fault_after_madv", "hugetlb_madv_vs_map"),
+    *("khugepaged", "madv_populate", "map_fixed_noreplace", "map_populate", "memory-failure"),
+    *("merge", "mkdirty", "mremap_dontunmap", "mremap_test", "pagemap_ioctl"),
+    *("prctl_thp_disable", "process_madv", "rmap", "split_huge_page_test"),
 )
 _SCRIPTS = ("memory-hotplug/mem-on-off-test.sh",)  # the same
 _ROOM = 1_500_000_000  # bytes: a build directory of a whole small kernel
