@@ -93,7 +93,7 @@ def test_an_active_tracepoint_takes_the_slow_path(run: Runner, debug: dict[str, 
 
 
 def test_threads_share_the_memory_maps_of_binds(debug: dict[str, Kernel]) -> None:
-    # The memmap is smaller than three times 16 MiB, so two threads share it, one of which binds.
+    # The memmap has up to three times 16 MiB, and the guest three CPUs: two or three threads.
     guest = Guest("tcg", SHARED, 3600, cpus=3)
     records, _ = guest.run(debug["patched"], "threads", SHARED_BINDS, SHARED)
     for kind in ("pfn", "dax"):
@@ -101,8 +101,8 @@ def test_threads_share_the_memory_maps_of_binds(debug: dict[str, Kernel]) -> Non
         slow, *shared = [record["helpers"] for record in mine]
         assert slow == 0
         # The binding thread is one of them. A helper that starts too late finds no work.
-        assert set(shared) <= {1, 2}
-        assert 2 in shared
+        assert set(shared) <= {1, 2, 3}
+        assert max(shared) > 1
         assert len({record["hash"] for record in mine}) == 1
 
 
