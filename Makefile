@@ -81,7 +81,7 @@ docs:
 
 readme-plot:
 	@sh scripts/setup
-	@.venv/bin/pagemint report "$$(.venv/bin/python -c 'from pagemint.results import kept; print(kept.benches()[0])')" -o out/readme
+	@.venv/bin/pagemint report "$$(.venv/bin/python -c 'from pagemint.results import kept; print(kept.benches()[0].file)')" -o out/readme
 	@cp out/readme/bring-up-plain.svg docs/
 
 clean:

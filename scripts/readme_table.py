@@ -5,9 +5,10 @@ With the argument folios, it prints the table of device folios in docs/operation
 """
 
 import sys
+from pathlib import Path
 
 from pagemint.kernels import steps
-from pagemint.results import kept, reader
+from pagemint.results import kept
 from pagemint.results.verdict import Judged, Line
 
 _CORES = {(6, 207): "Emerald Rapids", (25, 1): "Zen 3", (25, 17): "Zen 4", (26, 2): "Zen 5"}
@@ -22,15 +23,16 @@ _CHUNK = 4 << 20  # the block size of deferred memory in results of pagemint/1
 
 def table() -> str:
     """Return the table in Markdown."""
-    return "\n".join(
-        [*_HEAD, *(_line(Judged(reader.read(str(file))), file.name) for file in kept.benches())]
-    )
+    return "\n".join([*_HEAD, *(_line(Judged(one)) for one in kept.benches())])
 
 
 def folios() -> str:
     """Return the table of the steps of device folios in Markdown: ns before and now."""
-    every = (Judged(reader.read(str(file))) for file in kept.benches())
-    found = [one for one in every if any(case.workload in _FOLIOS for case in one.lines)]
+    found = [
+        one
+        for one in map(Judged, kept.benches())
+        if any(case.workload in _FOLIOS for case in one.lines)
+    ]
     heads = [_core(one) + ("" if _is_current(one) else ", earlier") for one in found]
     rows = [f"| step | {' | '.join(heads)} |", f"|---|{'---:|' * len(heads)}"]
     names = {
@@ -62,7 +64,8 @@ def _is_current(judged: Judged) -> bool:
     return judged.result.kernel.series in steps.digests()
 
 
-def _line(judged: Judged, name: str) -> str:
+def _line(judged: Judged) -> str:
+    name = Path(judged.result.file).name
     cpu = f"[{judged.result.host.cpu} ({_core(judged)})](docs/results/{name})"
     if not _is_current(judged):
         cpu += ", an earlier state of the series"

@@ -17,7 +17,7 @@ from pagemint.kernels import steps
 from pagemint.results import estimates, kept, reader
 from pagemint.series import messages
 
-_KEPT = kept.benches()
+_KEPT = Path(kept.benches()[0].file)
 _COUNT = re.compile(
     r"\d+(\.\d+)?\s(M|MiB|GiB)\b|^  .*map=(mem|dev).*$"
     r"|^  (device-private|bind|allocation|unbind)( +[\d.]+){4}$",
@@ -64,7 +64,7 @@ def test_a_text_has_a_subject_and_a_body_and_short_lines(name: str) -> None:
 
 def test_every_figure_is_of_the_results_that_are_given(tmp_path: Path) -> None:
     """Each figure moves with the results: none was typed."""
-    changed = json.loads(_KEPT[0].read_text())
+    changed = json.loads(_KEPT.read_text())
     for row in changed["rows"]:
         factor = {"base": 2, "base2": 5}.get(row["tree"], 3)
         for name in ("runs_ms", "walk_ms"):
@@ -72,7 +72,7 @@ def test_every_figure_is_of_the_results_that_are_given(tmp_path: Path) -> None:
     for limit in changed["limits"]:
         limit["runs_ms"] = [7 * each for each in limit["runs_ms"]]
     (tmp_path / "changed.json").write_text(json.dumps(changed))
-    told = messages.filled([str(_KEPT[0])])
+    told = messages.filled([str(_KEPT)])
     moved = messages.filled([str(tmp_path / "changed.json")])
     assert messages.filled(()) == told
     # Counts of instructions and bytes do not depend on the machine.
@@ -232,5 +232,5 @@ def test_the_newest_result_of_the_repository_comes_first(
     monkeypatch.setattr(files, "RESULTS", tmp_path)
     for date, cpu in (("2026-01-02", "New"), ("2026-01-01", "Old")):
         _result(tmp_path / f"{date}-x.json", cpu=cpu)
-    shutil.copy(_KEPT[0], tmp_path / "not-a-result.txt")
+    shutil.copy(_KEPT, tmp_path / "not-a-result.txt")
     assert "(New, " in _body(template, "{{ machine() }}")

@@ -142,7 +142,7 @@ def test_a_result_of_the_first_schema_is_converted() -> None:
 
 def test_every_kept_result_is_read() -> None:
     first = Path(__file__).parent / "first_schema.json"  # a real one, of Zen 3
-    benches = [reader.read(str(file)) for file in (*kept.benches(), first)]
+    benches = [*kept.benches(), reader.read(str(first))]
     assert {"pagemint/1", "pagemint/2"} == {one.schema for one in benches}
     for one in benches:
         assert one.rows and one.limits
@@ -162,7 +162,7 @@ def test_results_of_the_series_as_it_is_come_first(
         body["kernel"]["series"] = series
         (tmp_path / f"{name}.json").write_text(json.dumps(body))
     monkeypatch.setattr(files, "RESULTS", tmp_path)
-    order = [file.stem for file in kept.benches()]
+    order = [Path(one.file).stem for one in kept.benches()]
     assert order == ["2026-01-01-old", "2026-01-03-newer", "2026-01-02-new"]
 
 

@@ -457,7 +457,7 @@ def test_no_identity_is_one_line(plain: Path, tmp_path: Path, target: str) -> No
     before = _state(plain)
     given = plain if target == "--tree" else tmp_path / "mails"
     # A note may say that the kept result is of another state of the series.
-    result = json.loads(kept.benches()[0].read_text())
+    result = json.loads(Path(kept.benches()[0].file).read_text())
     result["kernel"]["series"] = steps.digest(fake_tree.LINE, code=True)
     (tmp_path / "now.json").write_text(json.dumps(result))
     ended = pagemint(
@@ -636,7 +636,7 @@ def test_results_that_lack_a_figure_leave_everything_as_it_was(
 
 
 def test_the_results_that_are_given_are_in_the_commits(plain: Path, tmp_path: Path) -> None:
-    newest = kept.benches()[0]
+    newest = Path(kept.benches()[0].file)
     cpu = json.loads(newest.read_text())["host"]["cpu"]
     other = newest.read_text().replace(f'"cpu": "{cpu}"', '"cpu": "Other CPU"')
     (tmp_path / "other.json").write_text(other)

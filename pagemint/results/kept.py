@@ -7,17 +7,19 @@ from pagemint.base import files
 from pagemint.base.errors import Failure
 from pagemint.kernels import steps
 from pagemint.results import reader
+from pagemint.results.rows import Result
 
 _COUNTS = "*-counts-*.json"
 _STOCK_COUNTS = "*-stock-*.json"
 
 
-def benches() -> list[Path]:
-    """Return the files with times: those of the series as it is, then the others, newest first."""
+def benches() -> list[Result]:
+    """Return the results with times: of the series as it is, then the others, newest first."""
     counts = {one for kind in (_COUNTS, _STOCK_COUNTS) for one in files.RESULTS.glob(kind)}
     newest = sorted(set(files.RESULTS.glob("*.json")) - counts, reverse=True)
     now = steps.digests()
-    return sorted(newest, key=lambda file: reader.read(str(file)).kernel.series not in now)
+    results = [reader.read(str(file)) for file in newest]
+    return sorted(results, key=lambda result: result.kernel.series not in now)
 
 
 def counts() -> Path:

@@ -44,8 +44,7 @@ def filled(given: Sequence[str], chosen: Sequence[Topic] | None = None) -> dict[
     Raises:
         Failure: a file is not a result, it was emulated, or no file has a figure.
     """
-    paths = given or [str(path) for path in kept.benches()]
-    results = [reader.read(path) for path in paths]
+    results = [reader.read(path) for path in given] or kept.benches()
     for one in results:
         if not one.host.times_comparable:
             raise Failure(
