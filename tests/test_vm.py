@@ -171,7 +171,7 @@ def test_a_foreign_test_that_fails_on_both_needs_a_reason(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    entry = f'[[failure]]\nscenario = "{scenario}"\ncheck = "vm"\nwhy = "it needs swap"\n'
+    entry = f'[[reason]]\nwhy = "it needs swap"\nscenario = "{scenario}"\nchecks = ["vm"]\n'
     (tmp_path / "known-failures.toml").write_text(entry if listed else "")
     monkeypatch.setattr(files, "GUEST", tmp_path)
     both = {"base": base, "patched": patched}
@@ -518,7 +518,8 @@ def test_the_devices_work_as_memory(written: dict[str, Any]) -> None:
         ("migrate", "moves to a node without CPUs and back"),
     }
     said = {check["said"] for check in written["checks"] if check["scenario"] == "kmem-again"}
-    assert all("2 times under a load, 2 holes" in one for one in said) and said
+    assert said
+    assert all("2 times under a load, 2 holes" in one for one in said)
     cases = [row["case"] for row in written["rows"] if row["case"]["folio_bytes"]]
     copied = [(case["workload"], case["function"]) for case in cases]
     assert (

@@ -23,6 +23,11 @@ class Pair:
     found: dict[str, Check]
 
     @property
+    def key(self) -> tuple[str, str]:
+        """Its scenario and its name, which identify it."""
+        return self.scenario, self.name
+
+    @property
     def must_pass(self) -> bool:
         """Whether it has to pass. If not, it has to end alike on both kernels."""
         return any(check.must_pass for check in self.found.values())
