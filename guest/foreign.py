@@ -33,6 +33,7 @@ GOING_DOWN, NO_LOG_FLUSH = 0x8004587D, 2  # XFS_IOC_GOINGDOWN, which ext4 has to
 UNAVAILABLE = (3, 4)  # statuses of stress-ng: no resources, not implemented
 SKIPPED = 4  # the status of a selftest that cannot run
 PATIENCE = 600  # seconds
+LONGEST = 80  # characters of a name in a result
 
 
 def fsdax(device: Device) -> Iterator[Record]:
@@ -121,7 +122,7 @@ def selftests(directory: Path) -> Iterator[Record]:
         for number, record in enumerate(checks.tap(done.stdout), 1):
             # The names of some tests have what they counted.
             name = re.sub(r"\d+(\.\d+)?", "N", record["check"])
-            yield {**record, "check": f"{program.name} {number}: {name}"}
+            yield {**record, "check": f"{program.name} {number}: {name}"[:LONGEST]}
         yield judged(program.name, done, (SKIPPED,))
     Path("/proc/sys/vm/nr_hugepages").write_text("0")
 

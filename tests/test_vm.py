@@ -4,10 +4,12 @@
 import importlib
 import json
 import re
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
+import msgspec
 import pytest
 from guest_records import DEVICE, LONG, check_memmaps, missing_suites
 from kernel_lines import WHOLE
@@ -194,13 +196,31 @@ ok 1 hmm.hmm_device_private.open_close
 # hmm-tests.c:770:anon_read:Expected ret (-22) == 0 (0)
 not ok 2 hmm.hmm_device_private.anon_read
 ok 3 hmm.hmm_device_coherent.open_close # SKIP DEVICE_COHERENT not available
+ok 4 # SKIP Pagecache folio split skipped
 # FAILED: 2 / 3 tests passed.
 """
     records = list(importlib.import_module("checks").tap(output))
-    assert [record["outcome"] for record in records] == ["pass", "fail", "skip"]
+    assert [record["outcome"] for record in records] == ["pass", "fail", "skip", "skip"]
     assert records[1]["said"] == "hmm-tests.c:770:anon_read:Expected ret (-22) == 0 (0)"
     assert records[2]["check"] == "hmm.hmm_device_coherent.open_close"
     assert records[2]["said"] == "DEVICE_COHERENT not available"
+    assert records[3]["check"] == records[3]["said"] == "Pagecache folio split skipped"
+
+
+def test_the_name_of_a_selftest_fits_in_a_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(files.GUEST))
+    foreign = importlib.import_module("foreign")
+    said = f"ok 1 {'long ' * 30}\nok 2 {'long ' * 30}\n"
+    done = subprocess.CompletedProcess("", 0, said)
+    monkeypatch.setattr(foreign, "ran", lambda argv: done)
+    monkeypatch.setattr(foreign.Path, "write_text", lambda *_: 0)
+    (tmp_path / "pagemap_ioctl").touch()
+    records = [one for one in foreign.selftests(tmp_path) if "check" in one]
+    found = [Check("selftests", "base", r["check"], r["outcome"], "", False) for r in records]
+    assert len({one.name for one in found}) == 3
+    assert msgspec.convert(msgspec.to_builtins(found), list[Check]) == found
 
 
 def test_binds_are_rows_of_trees_and_modes() -> None:
