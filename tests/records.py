@@ -28,7 +28,7 @@ _TESTED = (
     *("pagemint", "kernel", "native", "guest", "module", "scripts", "debian", "pyproject.toml"),
     ":(glob)docs/results/*.json",
 )
-# What a test file may import or read; only check-mutants reads mutants.toml.
+# Any test file may import or read these. Only check-mutants reads mutants.toml.
 _SUPPORT = ("tests", ":!tests/test_*.py", ":!tests/mutants.toml")
 _TEXTS = ("docs", "README.md", "CONTRIBUTING.md", "Makefile")  # tested if a test file names them
 _VARIABLES = ("PAGEMINT_VM", "PAGEMINT_LONG")

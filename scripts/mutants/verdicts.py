@@ -16,7 +16,6 @@ from pagemint.base.errors import Failure
 
 _KNOWN = files.NATIVE.parent / "tests/mutants.toml"
 _DRAINS = "dropped drains, of all files"
-_ORDER = {_DRAINS: "~", "all": "~~"}  # behind all names of files
 _LATE_SUITE = "test_drains.py"
 _COLUMNS = ("made", "left", "broken", "same", "argued", "guests", "counted", "caught", "survived")
 
@@ -61,9 +60,9 @@ class Table:
         if wrong := set(known.values()) - {"argued", "guests"}:
             raise Failure(f"{_KNOWN.name} has a table {wrong.pop()}", "argued or guests")
         self.outcomes: dict[Mutant, str] = {}
-        self._by = {key: verdict.by for key, verdict in verdicts.found.items()}
+        self._verdicts = verdicts.found
         for mutant in made:
-            verdict = verdicts.found.get(mutant.key)
+            verdict = self._verdicts.get(mutant.key)
             outcome = verdict.outcome if verdict else "left"
             if outcome == "survived":
                 here, after = (mutant.path, mutant.before.strip()), mutant.after.strip()
@@ -76,23 +75,23 @@ class Table:
         for mutant, outcome in self.outcomes.items():
             for name in (mutant.path, *([_DRAINS] if mutant.drops_drain else ()), "all"):
                 found[name].update(["made", outcome])
-        return dict(sorted(found.items(), key=lambda one: _ORDER.get(one[0], one[0])))
+        # The sums stand behind the files.
+        names = sorted(found, key=lambda name: (name == "all", name == _DRAINS, name))
+        return {name: found[name] for name in names}
 
     def drains_not_caught(self) -> list[Mutant]:
         """Return the dropped drains that the suite with late stores was to catch and did not.
 
         The host whose stores land late replaces the header of x86, so any suite may catch that one.
         """
-        return [
-            mutant
-            for mutant, outcome in self.outcomes.items()
-            if mutant.drops_drain
-            and outcome != "left"
-            and not (
-                outcome == "caught"
-                and (mutant.path == LATE_HEADER or self._by[mutant.key].startswith(_LATE_SUITE))
-            )
-        ]
+
+        def is_caught(mutant: Mutant) -> bool:
+            verdict = self._verdicts[mutant.key]
+            by_any = mutant.path == LATE_HEADER
+            return verdict.outcome == "caught" and (by_any or verdict.by.startswith(_LATE_SUITE))
+
+        judged = (one for one in self.outcomes if one.key in self._verdicts)
+        return [one for one in judged if one.drops_drain and not is_caught(one)]
 
     def survivors(self) -> list[Mutant]:
         """Return the mutants that no test saw."""
