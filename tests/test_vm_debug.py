@@ -93,16 +93,17 @@ def test_an_active_tracepoint_takes_the_slow_path(run: Runner, debug: dict[str, 
 
 
 def test_threads_share_the_memory_maps_of_binds(debug: dict[str, Kernel]) -> None:
-    # The memmap has up to three times 16 MiB, and the guest three CPUs: two or three threads.
+    # A thread for each whole 16 MiB of memmap. The devdax device holds its own, which leaves less.
+    most = {"pfn": 3, "dax": 2}
     guest = Guest("tcg", SHARED, 3600, cpus=3)
     records, _ = guest.run(debug["patched"], "threads", SHARED_BINDS, SHARED)
-    for kind in ("pfn", "dax"):
+    for kind, threads in most.items():
         mine = [record for record in records if record["kind"] == kind]
         slow, *shared = [record["helpers"] for record in mine]
         assert slow == 0
         # The binding thread is one of them. A helper that starts too late finds no work.
-        assert set(shared) <= {1, 2, 3}
-        assert max(shared) > 1
+        assert set(shared) <= set(range(1, threads + 1))
+        assert threads in shared
         assert len({record["hash"] for record in mine}) == 1
 
 
