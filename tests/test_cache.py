@@ -190,12 +190,6 @@ def test_digest_of_a_directory_does_not_depend_on_its_place(tmp_path: Path) -> N
     assert cache.digest(tmp_path / "x") == cache.digest(tmp_path / "y")
 
 
-def test_need_space(tmp_path: Path) -> None:
-    cache.need_space(tmp_path / "not/there/yet", 1, "a byte")
-    with pytest.raises(Failure, match=r"the moon needs 1000000\.0 GB .* GB free"):
-        cache.need_space(tmp_path / "not/there/yet", 10**15, "the moon")
-
-
 _USER = """
 import sys
 from pagemint.base import cache

@@ -10,7 +10,7 @@ import fake_tree
 import pytest
 from command_line import ARGV, pagemint
 
-from pagemint.base import cache
+from pagemint.base import cache, disk
 from pagemint.base.errors import Failure, MachineFailure, TreeFailure
 from pagemint.kernels import trees
 from pagemint.results import expect
@@ -150,7 +150,7 @@ def test_a_tree_that_does_not_build_is_skipped_by_a_bisection(
 
 def test_a_full_disk_is_not_the_fault_of_a_tree(tmp_path: Path) -> None:
     with pytest.raises(MachineFailure, match="GB free"), trees.blamed("new"):
-        cache.need_space(tmp_path, 1 << 60, "a tree")
+        disk.need_space(tmp_path, 1 << 60, "a tree")
     with pytest.raises(TreeFailure), trees.blamed("new"):
         raise Failure("it does not compile", "mend it")
 

@@ -23,7 +23,7 @@ from pagemint.base.errors import Failure
 from pagemint.commands.finish import finish
 from pagemint.report import page
 from pagemint.report.plots import style
-from pagemint.report.write import after_run, check_writable, directory, write
+from pagemint.report.write import after_run, check_report, directory, write
 from pagemint.results import kept, reader
 from pagemint.results.verdict import Judged
 
@@ -240,6 +240,21 @@ def test_the_report_of_a_run_stands_beside_its_result(tmp_path: Path) -> None:
     assert (state / "index.html").exists()
 
 
+def test_a_report_takes_the_place_of_an_earlier_one(tmp_path: Path) -> None:
+    mine = tmp_path / "mine.svg"
+    mine.touch()
+    write([fake_result.result(**SMALL)], tmp_path)
+    names = {path.name for path in tmp_path.iterdir()}
+    assert len(names) > 3
+    index = tmp_path / "index.html"
+    plot = next(path.stem for path in tmp_path.glob("*.png"))
+    index.write_text(index.read_text(encoding="utf-8").replace(plot, "stale"), encoding="utf-8")
+    for suffix in (".svg", ".png"):
+        (tmp_path / f"{plot}{suffix}").rename(tmp_path / f"stale{suffix}")
+    write([fake_result.result(**SMALL)], tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == names
+
+
 def test_a_result_is_kept_though_nobody_reads_its_tables(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -266,11 +281,11 @@ def test_a_run_does_not_begin_if_its_report_cannot_be_written(tmp_path: Path) ->
     (tmp_path / "state-home").touch()
     args = argparse.Namespace(command="bench", json=None, no_report=False)
     with pytest.raises(Failure, match=r"cannot write the report .*give --no-report, or --json"):
-        check_writable(args)
+        check_report(args)
     args.no_report = True
-    check_writable(args)
+    check_report(args)
     args = argparse.Namespace(command="bench", json=str(tmp_path / "a/b.json"), no_report=False)
-    check_writable(args)
+    check_report(args)
     assert not (tmp_path / "a").exists()
 
 

@@ -68,7 +68,7 @@ def test_a_result_is_read_as_it_was_written(tmp_path: Path) -> None:
         checks=[Check("boot", "base", "memory", "pass", "as before", True)],
     )
     file = tmp_path / "deep/a.json"
-    writer.check_writable(str(file))
+    writer.check_file(str(file))
     writer.write(str(file), made)
     assert reader.read(str(file)) == replace(made, file=str(file))
     assert [path.name for path in file.parent.iterdir()] == ["a.json"]
@@ -123,7 +123,7 @@ def test_a_file_that_cannot_be_written_is_told_before(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for name in ("file/a.json", ".", "pipe"):
         with pytest.raises(Failure, match="cannot write"):
-            writer.check_writable(str(tmp_path / name))
+            writer.check_file(str(tmp_path / name))
 
 
 # The first schema.

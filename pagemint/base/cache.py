@@ -9,14 +9,13 @@ import fcntl
 import hashlib
 import os
 import shutil
-import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-from pagemint.base.errors import Failure, MachineFailure
+from pagemint.base.errors import Failure
 from pagemint.base.progress import note
 
 _STAMP = ".complete"
@@ -213,46 +212,6 @@ def named(paths: Iterable[Path]) -> Iterator[str | Path]:
     for path in paths:
         yield path.name
         yield path
-
-
-def existing(path: Path) -> Path:
-    """Return a path, or the nearest directory above it that exists."""
-    path = path.absolute()
-    return next(one for one in (path, *path.parents) if one.exists())
-
-
-def check_writable(path: Path, what: str, remedy: str) -> None:
-    """Check that a directory can be written, or be made.
-
-    Args:
-        path: the directory.
-        what: what is to be written, for the message.
-        remedy: the action if it cannot.
-
-    Raises:
-        Failure: it cannot.
-    """
-    try:
-        with tempfile.TemporaryFile(dir=existing(path)):
-            pass
-    except OSError as error:
-        raise Failure(f"cannot write {what}: {error.strerror}", remedy) from error
-
-
-def need_space(path: Path, size: int, what: str) -> None:
-    """Check that the file system of `path`, which need not exist yet, has `size` bytes free.
-
-    Raises:
-        MachineFailure: it has less.
-    """
-    path = existing(path)
-    free = shutil.disk_usage(path).free
-    if free < size:
-        raise MachineFailure(
-            f"{what} needs {size / 1e9:.1f} GB on the disk of {path}, which has "
-            f"{free / 1e9:.1f} GB free",
-            "free some, or set XDG_CACHE_HOME to a directory on another disk",
-        )
 
 
 def _lock_now(file: IO[bytes]) -> None:

@@ -108,7 +108,7 @@ def plan(args: argparse.Namespace, expected: Expectation | None) -> Plan:
         _check_name(name, asked_trees)
     check_machine(workloads, [Asked(size, threads) for size in sizes])
     if expected:
-        writer.check_writable(args.json)  # there is no report
+        writer.check_file(args.json)  # there is no report
     else:
         check_writable(args)
     found = steps.source_for(args.kernel, args.ksrc)

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from pagemint.base import cache, returns
+from pagemint.base import cache, disk, returns
 from pagemint.base.progress import step
 from pagemint.base.run import BENCH_PACKAGES, PACKAGES, find
 from pagemint.base.sizes import format_size
@@ -178,7 +178,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _check_disk() -> Check:
-    free = shutil.disk_usage(cache.existing(cache.root())).free
+    free = shutil.disk_usage(disk.existing(cache.root())).free
     with step("measuring the cache"):
         held = format_size(cache.size(cache.entries()))
     needed = f"{format_size(_DISK)} needed for {cache.root()}, which holds {held}"

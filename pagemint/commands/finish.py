@@ -16,8 +16,8 @@ def check_writable(args: argparse.Namespace) -> None:
     Raises:
         Failure: one of them cannot be written.
     """
-    writer.check_writable(args.json)
-    write.check_writable(args)
+    writer.check_file(args.json)
+    write.check_report(args)
 
 
 def finish(args: argparse.Namespace, result: Result) -> None:

@@ -6,7 +6,7 @@ import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pagemint.base import cache, files, machine
+from pagemint.base import cache, disk, files, machine
 from pagemint.base.progress import step
 from pagemint.base.run import run
 from pagemint.kernels import objects, steps, trees
@@ -85,7 +85,7 @@ def kernel(tree: Tree, fragments: tuple[str, ...]) -> Kernel:
     key = cache.digest(tree.key, str(tree.path), *wanted, machine.compiler(tree.arch.prefix))
 
     def make_kernel(work: Path) -> None:
-        cache.need_space(work, _ROOM, "a kernel for the VM lab")
+        disk.need_space(work, _ROOM, "a kernel for the VM lab")
         with step(f"configuring the {tree.name} kernel ({name})"):
             objects.make(tree, work, "tinyconfig")
             with (work / ".config").open("a") as config:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pagemint.base import cache
+from pagemint.base import cache, disk
 from pagemint.base.errors import Failure
 from pagemint.base.git import git
 from pagemint.base.progress import step
@@ -127,7 +127,7 @@ def _at_commit(name: str, where: str, directory: Path, tree: str) -> Tree:
     """Return the tree with the files that git calls `tree`, copied into the cache."""
 
     def make(work: Path) -> None:
-        cache.need_space(work, trees.ROOM, "a kernel tree")
+        disk.need_space(work, trees.ROOM, "a kernel tree")
         with step(f"copying {where}"):
             # An index and files of its own: those of the user stay as they are.
             linux, index = work / "linux", str(work / "index")

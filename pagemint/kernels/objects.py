@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from pagemint.base import cache
+from pagemint.base import cache, disk
 from pagemint.base.errors import Failure
 from pagemint.base.machine import compiler
 from pagemint.base.progress import step
@@ -61,7 +61,7 @@ def build(tree: Tree, config: Config, wanted: Iterable[str]) -> Path:
     key = cache.digest(tree.key, str(tree.path), base, *config.options, compiler())
 
     def configure(work: Path) -> None:
-        cache.need_space(work, _BUILD_ROOM, "a kernel build")
+        disk.need_space(work, _BUILD_ROOM, "a kernel build")
         options = "".join(f"{option}\n" for option in config.options)
         (work / ".config").write_text(base.read_text() + options)
         with step(f"configuring the {tree.name} tree ({config.name})"):

@@ -4,7 +4,7 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from pagemint.base import cache
+from pagemint.base import disk
 from pagemint.base.progress import step
 from pagemint.base.run import run
 from pagemint.kernels import apt
@@ -38,7 +38,7 @@ def unpack(
     Raises:
         Failure: the mirror has no such packages or cannot be reached, or the disk is full.
     """
-    cache.need_space(work, room, what)
+    disk.need_space(work, room, what)
     debs, root = work / "debs", work / "root"
     apt.download_closure(packages, architecture, debs, f"fetching {what}", suite=suite)
     with step(f"unpacking {what}"):

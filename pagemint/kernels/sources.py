@@ -6,7 +6,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from pagemint.base import cache
+from pagemint.base import cache, disk
 from pagemint.base.errors import Failure
 from pagemint.base.progress import note, step
 from pagemint.base.run import run
@@ -56,7 +56,7 @@ def get(line: str) -> Source:
     if cached:
         return _source_of(cached, line)
     chosen = _newest(_on_mirror("source", line), line)
-    cache.need_space(cache.root(), _ROOM, f"the source of Linux {line}")
+    disk.need_space(cache.root(), _ROOM, f"the source of Linux {line}")
     configs = _on_mirror("config", line)
     same = [package for package in configs if package.version == chosen.version]
     config = same[0] if same else _newest(configs, line)
@@ -82,7 +82,7 @@ def config_for(line: str) -> Path:
     if kept:
         return kept / "config"
     package = _newest(_on_mirror("config", line), line)
-    cache.need_space(cache.root(), _SMALL_ROOM, f"the configuration of Linux {line}")
+    disk.need_space(cache.root(), _SMALL_ROOM, f"the configuration of Linux {line}")
 
     def unpack(staging: Path) -> None:
         what = f"fetching the configuration of Linux {line}"

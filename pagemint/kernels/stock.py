@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from pagemint.base import cache, files
+from pagemint.base import cache, disk, files
 from pagemint.base.errors import Failure
 from pagemint.base.progress import step
 from pagemint.base.run import run
@@ -70,7 +70,7 @@ def kernel(line: str, *, fault: bool = False) -> StockKernel:
     wanted = closure(found, headers)
 
     def unpack(work: Path) -> None:
-        cache.need_space(work, _ROOM, f"Debian's Linux {headers.version}")
+        disk.need_space(work, _ROOM, f"Debian's Linux {headers.version}")
         with (
             apt.downloaded(wanted, f"fetching Debian's Linux {headers.version}") as debs,
             step(f"unpacking Debian's Linux {headers.version}"),

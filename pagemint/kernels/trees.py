@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pagemint.base import cache
+from pagemint.base import cache, disk
 from pagemint.base.errors import Failure, MachineFailure, TreeFailure
 from pagemint.base.progress import step
 from pagemint.base.run import run
@@ -143,7 +143,7 @@ def changed(name: str, base: Tree, key: str, what: str, change: Callable[[Path],
     """
 
     def make(work: Path) -> None:
-        cache.need_space(work, ROOM, "a patched kernel tree")
+        disk.need_space(work, ROOM, "a patched kernel tree")
         with step(what):
             run(["cp", "-al", base.path, work / "linux"], what="copying the kernel tree")
             change(work / "linux")
@@ -182,7 +182,7 @@ def _listing(tree: Path) -> str:
 
 def _copy_own(found: Source, work: Path) -> None:
     """Copy the user's tree, without built files. The original may be in use and change."""
-    cache.need_space(work, ROOM, "a copy of the kernel tree")
+    disk.need_space(work, ROOM, "a copy of the kernel tree")
     with step(f"copying {found.tree}"):
         built = shutil.ignore_patterns(".git", "*.o", "*.ko")
         try:

@@ -3,13 +3,16 @@
 
 import argparse
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from pagemint.base import cache
+from pagemint.base import disk
 from pagemint.base.errors import Failure
 from pagemint.base.progress import note, step
 from pagemint.results.rows import Result
+
+_PLOT_FILES = re.compile(r'<a href="([^"/]+)\.svg">SVG</a>')  # as the page links to them
 
 
 def after_run(args: argparse.Namespace, result: Result) -> None:
@@ -27,7 +30,7 @@ def after_run(args: argparse.Namespace, result: Result) -> None:
         write([result], target)
 
 
-def check_writable(args: argparse.Namespace) -> None:
+def check_report(args: argparse.Namespace) -> None:
     """Check that `after_run` can write the report, before the runs.
 
     Raises:
@@ -36,7 +39,7 @@ def check_writable(args: argparse.Namespace) -> None:
     target = place(args)
     if target:
         remedy = "give --no-report, or --json FILE in a directory of yours"
-        cache.check_writable(target, f"the report to {target}", remedy)
+        disk.check_directory(target, f"the report to {target}", remedy)
 
 
 def place(args: argparse.Namespace) -> Path | None:
@@ -64,7 +67,7 @@ def write(results: Sequence[Result], target: Path) -> None:
         Failure: it cannot be written.
     """
     what, remedy = f"the report to {target}", "name another directory"
-    cache.check_writable(target, what, remedy)
+    disk.check_directory(target, what, remedy)
     with step("drawing the report"):
         # Imported late: matplotlib and Jinja2 must not be loaded before a measurement.
         from pagemint.report import page
@@ -72,6 +75,7 @@ def write(results: Sequence[Result], target: Path) -> None:
         text, plots = page.make(results)
     try:
         target.mkdir(parents=True, exist_ok=True)
+        _remove_earlier(target)
         for plot in plots:
             (target / f"{plot.name}.svg").write_text(plot.file, encoding="utf-8")
             (target / f"{plot.name}.png").write_bytes(plot.png)
@@ -79,3 +83,13 @@ def write(results: Sequence[Result], target: Path) -> None:
     except OSError as error:
         raise Failure(f"cannot write {what}: {error.strerror}", remedy) from error
     note(f"the report is in {target / 'index.html'}")
+
+
+def _remove_earlier(target: Path) -> None:
+    """Remove an earlier page with its plots, so that none of them stays beside a new page."""
+    page = target / "index.html"
+    if page.is_file():
+        for name in _PLOT_FILES.findall(page.read_text(encoding="utf-8")):
+            (target / f"{name}.svg").unlink(missing_ok=True)
+            (target / f"{name}.png").unlink(missing_ok=True)
+        page.unlink()

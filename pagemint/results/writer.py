@@ -1,24 +1,23 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Writes a result file completely, or not at all."""
 
-import errno
 import json
 import os
 import statistics
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from pagemint.base import disk
 from pagemint.base.errors import Failure
 from pagemint.base.progress import note
 from pagemint.results.rows import Result
 from pagemint.results.verdict import Judged, Line
 
 
-def check_writable(file: str | None) -> None:
+def check_file(file: str | None) -> None:
     """Check that `write` can write to a file, before the runs whose result could be lost.
 
     Raises:
@@ -26,19 +25,11 @@ def check_writable(file: str | None) -> None:
     """
     if not file or file == "-":
         return
-    try:
-        Path(file).parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=Path(file).parent):
-            pass
-        if Path(file).is_dir():
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        if Path(file).exists() and not Path(file).is_file():
-            # The file that is renamed to its name would replace it, /dev/null for example.
-            raise OSError(errno.EINVAL, "not a regular file")
-    except OSError as error:
-        raise Failure(
-            f"cannot write {file}: {error.strerror}", "name another file with --json"
-        ) from error
+    remedy = "name another file with --json"
+    disk.check_directory(Path(file).parent, file, remedy)
+    # The file that is renamed to its name would replace it, /dev/null for example.
+    if Path(file).exists() and not Path(file).is_file():
+        raise Failure(f"cannot write {file}: not a regular file", remedy)
 
 
 def write(file: str | None, result: Result) -> None:
@@ -51,6 +42,7 @@ def write(file: str | None, result: Result) -> None:
         return
     target = Path(file)
     part = target.with_name(f".{target.name}.{os.getpid()}")
+    target.parent.mkdir(parents=True, exist_ok=True)
     try:
         part.write_text(text)
         part.replace(target)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from pagemint.base import cache
+from pagemint.base import cache, disk
 from pagemint.base.errors import Failure
 from pagemint.base.git import git
 from pagemint.base.progress import step
@@ -173,7 +173,7 @@ def check_output(output: Path) -> None:
     """
     if output.exists() and (not output.is_dir() or any(output.iterdir())):
         raise Failure(f"{output} is not an empty directory", "name a new one")
-    cache.check_writable(output, str(output), "name another one")
+    disk.check_directory(output, str(output), "name another one")
     _identity(Path.cwd())
 
 
