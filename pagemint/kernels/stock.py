@@ -134,8 +134,9 @@ def modules(
                 log, doing = work / f"{folder}.log", f"building {folder} for {what}"
                 run(argv, env=trees.environment(), log=log, what=doing)
 
-    # These two files identify the kernel: its functions with their checksums, its configuration.
-    of = (headers / "Module.symvers", headers / ".config")
+    # These files identify the kernel: its functions, its configuration, its release and its build.
+    generated = sorted(headers.glob("include/generated/*.h"))
+    of = (headers / "Module.symvers", headers / ".config", *generated)
     key = cache.digest(*of, str(fault), *guest, *module, *parts)
     made = cache.entry("stock-modules", key, make, in_place=True)
     return made / "guest/pagemint_guest.ko", made / "module/pagemint.ko"
