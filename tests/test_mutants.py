@@ -7,7 +7,7 @@ import pytest
 from mutants import verdicts
 from mutants.faults import Mutant
 from mutants.judge import Verdict
-from mutants.verdicts import Table, Verdicts
+from mutants.verdicts import Table, Verdicts, known_faults
 
 from pagemint.base.errors import Failure
 
@@ -30,7 +30,7 @@ def _table(
     for mutant, (outcome, by) in judged.items():
         if outcome != "left":
             found.add(Verdict(mutant.key, outcome, by, 1))
-    return Table(list(judged), found)
+    return Table(list(judged), known_faults(list(judged)), found)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 """`make check-mutants`: makes faults, judges them, and prints a table of the survivors.
 
 Every verdict is kept in the cache as soon as it is known. A later call goes on where an earlier one
-stopped, unless the kernel part, native/ or a test has changed since.
+stopped, unless the kernel part, native/, the code that drives it, or a test has changed since.
 """
 
 import argparse
@@ -17,7 +17,7 @@ from pathlib import Path
 from mutants import faults
 from mutants.faults import Mutant
 from mutants.judge import Judge, is_judged_by
-from mutants.verdicts import Table, Verdicts
+from mutants.verdicts import Table, Verdicts, known_faults
 from pagemint import cli
 from pagemint.base import cache, files, machine
 from pagemint.base.progress import note
@@ -58,6 +58,7 @@ def main() -> int:
     key = cache.digest(
         *(one.key for one in pair),
         files.NATIVE,
+        *(_ROOT / "pagemint" / part for part in ("base", "kernels", "native", "results")),
         *(one for one in sorted((_ROOT / "tests").glob("*.py")) if is_judged_by(one)),
         Path(__file__).parent,
         machine.compiler(),
@@ -67,6 +68,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="pagemint-mutants-") as name:
         judge = Judge(pair, Path(name))
         made = list(_order(faults.of_series(*pair, judge.covered), arguments.seed))
+        known = known_faults(made)
         waiting = [one for one in made if one.key not in verdicts.found]
         if waiting and arguments.minutes > 0:
             judge.prepare()
@@ -74,7 +76,7 @@ def main() -> int:
         for mutant, verdict in judge.judge_all(waiting, end):
             verdicts.add(verdict)
             note(f"{verdict.outcome} {verdict.by} ({verdict.seconds} s): {mutant}")
-    table = Table(made, verdicts)
+    table = Table(made, known, verdicts)
     table.show()
     table.write(arguments.json)
     share = table.share()

@@ -19,6 +19,9 @@ _DRAINS = "dropped drains, of all files"
 _LATE_SUITE = "test_drains.py"
 _COLUMNS = ("made", "left", "broken", "same", "argued", "guests", "counted", "caught", "survived")
 
+Known = dict[tuple[str, str, str], str]
+"""The table of tests/mutants.toml for a file, its line, and the faulty line or \"\"."""
+
 
 class Verdicts:
     """The verdicts so far, in a file that outlives a run."""
@@ -33,6 +36,28 @@ class Verdicts:
         self.found[verdict.mutant] = verdict
 
 
+def known_faults(made: Collection[Mutant]) -> Known:
+    """Return the entries of tests/mutants.toml: argued or guests, for lines and their faults.
+
+    Raises:
+        Failure: an entry has no fault, or is in another table.
+    """
+    # An entry without `after` stands for all faults of a line.
+    known = {
+        (one["path"], one["before"], one.get("after", "")): name
+        for name, table in tomllib.loads(_KNOWN.read_text()).items()
+        for one in table
+    }
+    there = {
+        (one.path, one.before.strip(), after) for one in made for after in ("", one.after.strip())
+    }
+    for path, before, after in known.keys() - there:
+        raise Failure(f"{_KNOWN.name}: {path} has no {before} -> {after}", "remove the entry")
+    if wrong := set(known.values()) - {"argued", "guests"}:
+        raise Failure(f"{_KNOWN.name} has a table {wrong.pop()}", "argued or guests")
+    return known
+
+
 class Table:
     """The outcome of each mutant, by file.
 
@@ -42,23 +67,8 @@ class Table:
             or survived; see Verdict.
     """
 
-    def __init__(self, made: Collection[Mutant], verdicts: Verdicts) -> None:
-        """Take the mutants, and the verdicts so far."""
-        # An entry without `after` stands for all faults of a line.
-        known = {
-            (one["path"], one["before"], one.get("after", "")): name
-            for name, table in tomllib.loads(_KNOWN.read_text()).items()
-            for one in table
-        }
-        there = {
-            (one.path, one.before.strip(), after)
-            for one in made
-            for after in ("", one.after.strip())
-        }
-        for path, before, after in known.keys() - there:
-            raise Failure(f"{_KNOWN.name}: {path} has no {before} -> {after}", "remove the entry")
-        if wrong := set(known.values()) - {"argued", "guests"}:
-            raise Failure(f"{_KNOWN.name} has a table {wrong.pop()}", "argued or guests")
+    def __init__(self, made: Collection[Mutant], known: Known, verdicts: Verdicts) -> None:
+        """Take the mutants, the entries of tests/mutants.toml, and the verdicts so far."""
         self.outcomes: dict[Mutant, str] = {}
         self._verdicts = verdicts.found
         for mutant in made:
