@@ -37,10 +37,19 @@ def run(*argv: str | Path) -> str:
     return done.stdout
 
 
-def memmap_bytes() -> int:
-    """Return the bytes of memmaps in ordinary memory since boot; 0 before Linux 6.11."""
+def memmap_bytes() -> int | None:
+    """Return the bytes of memmaps in ordinary memory since boot.
+
+    None before Linux 6.11, which does not count them.
+    """
     found = re.search(r"^nr_memmap(?:_pages)? (\d+)$", VMSTAT.read_text(), re.MULTILINE)
-    return int(found[1]) * mmap.PAGESIZE if found else 0
+    return int(found[1]) * mmap.PAGESIZE if found else None
+
+
+def memmap_growth(before: int | None) -> int | None:
+    """Return how many bytes memmap_bytes() has grown since it was `before`, if they are counted."""
+    now = memmap_bytes()
+    return None if before is None or now is None else now - before
 
 
 def last_range() -> tuple[int, int, int]:

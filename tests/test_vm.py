@@ -223,6 +223,19 @@ def test_the_name_of_a_selftest_fits_in_a_result(
     assert msgspec.convert(msgspec.to_builtins(found), list[Check]) == found
 
 
+def test_the_memory_of_a_memmap_is_not_known_before_linux_counts_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(files.GUEST))
+    devices = importlib.import_module("devices")
+    monkeypatch.setattr(devices, "VMSTAT", tmp_path / "vmstat")
+    devices.VMSTAT.write_text("nr_free_pages 7\nnr_memmap_pages 3\n")
+    assert devices.memmap_bytes() == 3 * 4096
+    assert devices.memmap_growth(4096) == 2 * 4096
+    devices.VMSTAT.write_text("nr_free_pages 7\n")
+    assert devices.memmap_bytes() is devices.memmap_growth(None) is None
+
+
 def test_binds_are_rows_of_trees_and_modes() -> None:
     first = {**record("streaming", "a", 500), "first": True}
     records = {
