@@ -4,10 +4,9 @@
 waits prints the grace periods of operations.md, and stock the table of stock.md.
 """
 
-import sys
+import argparse
 
-from pagemint.kernels import steps
-from pagemint.results import counted, kept, reader
+from pagemint.results import counted, kept
 from pagemint.results.counted import MEASURES, Pair
 from pagemint.results.rows import Result
 
@@ -25,9 +24,9 @@ _STOCK_HEAD = (
 
 def table() -> str:
     """Return the table of the newest counts of both trees, in Markdown."""
-    newest = reader.read(str(kept.counts()))
+    newest = kept.counts()
     rows = "\n".join([*_HEAD, *(_line(pair) for pair in counted.pairs(newest))])
-    return rows if newest.kernel.series in steps.digests() else f"{_EARLIER}\n\n{rows}"
+    return rows if kept.is_current(newest) else f"{_EARLIER}\n\n{rows}"
 
 
 def waits_table() -> str:
@@ -36,7 +35,7 @@ def waits_table() -> str:
     head = f"| operation | {' | '.join(kinds)} |\n|---|{'---:|' * len(kinds)}"
     lines = [
         f"| {' | '.join([pair.last.name, *cells, _waits(pair, counted.PERIOD)])} |"
-        for pair in counted.pairs(reader.read(str(kept.counts())))
+        for pair in counted.pairs(kept.counts())
         if not pair.last.name.startswith("rebind")  # it waits as the bind does
         and any(cells := [_waits(pair, function) for function in counted.WAITS])
     ]
@@ -55,8 +54,8 @@ def _waits(pair: Pair, function: str) -> str:
 
 def stock_table() -> str:
     """Return the table of the counts of stock kernels, in Markdown."""
-    results = [reader.read(str(file)) for file in kept.stock_counts()]
-    return "\n".join([*_STOCK_HEAD, *(line for one in results for line in _stock_lines(one))])
+    lines = [line for one in kept.stock_counts() for line in _stock_lines(one)]
+    return "\n".join([*_STOCK_HEAD, *lines])
 
 
 def _stock_lines(result: Result) -> list[str]:
@@ -81,5 +80,7 @@ def _line(pair: Pair) -> str:
 
 
 if __name__ == "__main__":
-    asked = sys.argv[1] if sys.argv[1:] else ""
-    print({"stock": stock_table, "waits": waits_table}.get(asked, table)())
+    tables = {"operations": table, "stock": stock_table, "waits": waits_table}
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("table", nargs="?", choices=tables, default="operations")
+    print(tables[parser.parse_args().table]())

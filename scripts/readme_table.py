@@ -4,10 +4,9 @@
 With the argument folios, it prints the table of device folios in docs/operations.md.
 """
 
-import sys
+import argparse
 from pathlib import Path
 
-from pagemint.kernels import steps
 from pagemint.results import kept
 from pagemint.results.verdict import Judged, Line
 
@@ -33,7 +32,7 @@ def folios() -> str:
         for one in map(Judged, kept.benches())
         if any(case.workload in _FOLIOS for case in one.lines)
     ]
-    heads = [_core(one) + ("" if _is_current(one) else ", earlier") for one in found]
+    heads = [_core(one) + ("" if kept.is_current(one.result) else ", earlier") for one in found]
     rows = [f"| step | {' | '.join(heads)} |", f"|---|{'---:|' * len(heads)}"]
     names = {
         case.workload + ", " + case.operation: None
@@ -60,14 +59,10 @@ def _core(judged: Judged) -> str:
     return _CORES[family, model]
 
 
-def _is_current(judged: Judged) -> bool:
-    return judged.result.kernel.series in steps.digests()
-
-
 def _line(judged: Judged) -> str:
     name = Path(judged.result.file).name
     cpu = f"[{judged.result.host.cpu} ({_core(judged)})](docs/results/{name})"
-    if not _is_current(judged):
+    if not kept.is_current(judged.result):
         cpu += ", an earlier state of the series"
     cells = [
         _cell(judged, "fsdax", "plain", 0),
@@ -98,4 +93,7 @@ def _lines(judged: Judged, workload: str, returns: str, blocks: tuple[int, ...])
 
 
 if __name__ == "__main__":
-    print(folios() if sys.argv[1:] == ["folios"] else table())
+    tables = {"devices": table, "folios": folios}
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("table", nargs="?", choices=tables, default="devices")
+    print(tables[parser.parse_args().table]())

@@ -138,7 +138,7 @@ def test_what_counting_does_not_have_is_one_line(
 
 
 def test_the_report_draws_all_kept_counts() -> None:
-    operations = counted.pairs(reader.read(str(kept.counts())))
+    operations = counted.pairs(kept.counts())
     assert len(operations) <= count_plots.MOST_PAIRS * count_plots.MOST_PLOTS
 
 
@@ -149,7 +149,7 @@ def test_the_tables_of_the_document_are_those_of_the_kept_counts(table: list[str
     text = (_ROOT / "docs/operations.md").read_text()
     # If the counts changed: put the output of scripts/operations_table.py into the document.
     assert made.strip() in text
-    assert kept.counts().name in text
+    assert Path(kept.counts().file).name in text
 
 
 def test_the_documented_table_of_stock_kernels_is_that_of_their_counts() -> None:

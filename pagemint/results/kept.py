@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The results that are kept in docs/results: one bench for each CPU, and counts of operations."""
 
-from pathlib import Path
-
 from pagemint.base import files
 from pagemint.base.errors import Failure
 from pagemint.kernels import steps
@@ -17,13 +15,16 @@ def benches() -> list[Result]:
     """Return the results with times: of the series as it is, then the others, newest first."""
     counts = {one for kind in (_COUNTS, _STOCK_COUNTS) for one in files.RESULTS.glob(kind)}
     newest = sorted(set(files.RESULTS.glob("*.json")) - counts, reverse=True)
-    now = steps.digests()
-    results = [reader.read(str(file)) for file in newest]
-    return sorted(results, key=lambda result: result.kernel.series not in now)
+    return sorted((reader.read(str(file)) for file in newest), key=lambda one: not is_current(one))
 
 
-def counts() -> Path:
-    """Return the newest file with counts of both trees.
+def is_current(result: Result) -> bool:
+    """Tell whether a result is of the series as it is."""
+    return result.kernel.series in steps.digests()
+
+
+def counts() -> Result:
+    """Return the newest counts of both trees.
 
     Raises:
         Failure: there is none.
@@ -31,9 +32,9 @@ def counts() -> Path:
     found = sorted(files.RESULTS.glob(_COUNTS))
     if not found:
         raise Failure("no counts are kept", "make some with: pagemint vm --count --json FILE")
-    return found[-1]
+    return reader.read(str(found[-1]))
 
 
-def stock_counts() -> list[Path]:
-    """Return the files with counts of stock kernels."""
-    return sorted(files.RESULTS.glob(_STOCK_COUNTS))
+def stock_counts() -> list[Result]:
+    """Return the counts of stock kernels."""
+    return [reader.read(str(file)) for file in sorted(files.RESULTS.glob(_STOCK_COUNTS))]

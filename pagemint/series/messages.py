@@ -58,9 +58,8 @@ def filled(given: Sequence[str], chosen: Sequence[Topic] | None = None) -> dict[
         texts[cover] = (files.KERNEL / "series" / cover).read_text()
     counts = _Counts()
     done = {name: _fill(name, text, results, counts) for name, text in texts.items()}
-    now = steps.digests()
-    for file, series in {one.file: one.kernel.series for _, one in done.values()}.items():
-        if series not in now:
+    for file, one in {one.file: one for _, one in done.values()}.items():
+        if not kept.is_current(one):
             note(f"{file} was measured with another state of the series")
     return {name: text for name, (text, _) in done.items()}
 
@@ -203,7 +202,7 @@ class _Counts:
 
     @cached_property
     def _operations(self) -> list[Operation]:
-        return reader.read(str(kept.counts())).counts
+        return kept.counts().counts
 
     def instructions(self, operation: str, tree: str, function: str = "") -> str:
         """Instructions: "178 M"."""
