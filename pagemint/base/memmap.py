@@ -7,8 +7,11 @@ PAGE = 4096
 STRUCT_PAGE = 64
 """Bytes of a struct page in every configuration that is timed."""
 
-SECTION = (128 << 20) // PAGE
-"""Pages of a section on x86-64."""
+SECTION_BYTES = 128 << 20
+"""Bytes of memory that a section describes, on x86-64."""
+
+SECTION = SECTION_BYTES // PAGE
+"""Pages of a section."""
 
 MODES = ("slow", "cached", "streaming", "published")
 """The values of memmap_init= in a kernel with all topics."""

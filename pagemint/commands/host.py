@@ -12,11 +12,12 @@ from rich.table import Table
 
 from pagemint.base import cache, machine
 from pagemint.base.errors import Failure
+from pagemint.base.memmap import SECTION_BYTES
 from pagemint.base.progress import note, step
 from pagemint.base.sizes import format_size, parse_size
 from pagemint.commands import options
 from pagemint.commands.finish import check_writable, finish
-from pagemint.guests import binds, inventory, room, scenarios
+from pagemint.guests import binds, inventory, scenarios
 from pagemint.guests.inventory import Device
 from pagemint.kernels import stock
 from pagemint.kernels.image import Kernel
@@ -98,7 +99,7 @@ def main(args: argparse.Namespace) -> int:
 
 def _private_size(text: str) -> int:
     """Return the bytes of private memory, rounded down to whole sections."""
-    size = parse_size(text) // room.SECTION * room.SECTION
+    size = parse_size(text) // SECTION_BYTES * SECTION_BYTES
     if not size:
         raise Failure(f"{text} of private memory is too little", "give at least 128MiB")
     free = machine.memory()["MemAvailable"]

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pagemint.base.errors import Failure
+from pagemint.base.memmap import SECTION_BYTES
 from pagemint.base.run import PACKAGES, find
-from pagemint.guests import room
 from pagemint.guests.guest import Guest
 from pagemint.kernels import trees
 
@@ -54,7 +54,7 @@ def guest_for(name: str, guest: Guest) -> Guest:
         return replace(guest, cpus=3)
     if name == "xfstests":
         # xfs uses DAX for one file system of a device only.
-        return replace(guest, regions=2, inset=room.SECTION)
+        return replace(guest, regions=2, inset=SECTION_BYTES)
     return guest
 
 

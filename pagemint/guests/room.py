@@ -3,10 +3,8 @@
 
 from pagemint.base import machine
 from pagemint.base.errors import Failure
+from pagemint.base.memmap import SECTION_BYTES
 from pagemint.base.sizes import format_size, parse_size
-
-SECTION = 1 << 27
-"""Bytes of a section. A device is a whole number of sections, so that the kernel uses all of it."""
 
 _GUEST_RAM = 1_500_000_000  # bytes that a guest touches beside memmaps
 _MOVED = 1_000_000_000  # bytes: migrate moves a quarter of the device at a time, but no more
@@ -45,8 +43,8 @@ def default(accel: str) -> int:
 
 def whole_sections(size: int) -> tuple[int, int]:
     """Return `size` in whole sections, and the bytes of device-private memory that go with it."""
-    device = size // SECTION * SECTION
-    return device, min(device, _PRIVATE_MOST // SECTION * SECTION)
+    device = size // SECTION_BYTES * SECTION_BYTES
+    return device, min(device, _PRIVATE_MOST // SECTION_BYTES * SECTION_BYTES)
 
 
 def _needed(size: int) -> int:
