@@ -171,7 +171,7 @@ def test_doctor_runs() -> None:
     ended = pagemint("doctor")
     assert ended.returncode in (0, 1)
     assert all(line.startswith("trying KVM") for line in ended.stderr.splitlines())
-    for word in ("gcc", "movdir64b", "returns", "KVM", "transparent huge", "memory", "disk"):
+    for word in ("gcc", "avx512f", "returns", "KVM", "transparent huge", "memory", "disk"):
         assert word in ended.stdout
 
 

@@ -28,7 +28,6 @@ _FEATURES = {
     "erms": ("folios are copied in runs of pages", "nothing: they are copied page by page"),
     "avx": ("one more loop for the fill limit", "nothing: the limit is the best of the others"),
     "avx512f": ("one more loop for the fill limit", "nothing: the limit is the best of the others"),
-    "movdir64b": ("stores of 64 bytes; not used yet", "nothing: not used yet"),
 }
 _KVM_LIMIT = 4.0  # seconds; the guest needs less than one, even when it is emulated
 _KVM_SIGN = 0x10  # written to QEMU's exit port, so that QEMU exits with 2 * _KVM_SIGN + 1
