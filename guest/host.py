@@ -129,7 +129,7 @@ def _times(workload: str, headers: str, device: Device | None) -> str:
         result = reader.read(str(file))
     rows = {row.variant: row for row in result.rows if row.case.workload == workload}
     expect(set(rows) == {"base", "module", "module-off"}, f"it has rows of {sorted(rows)}")
-    expect(len({row.hash for row in rows.values()}) == 1, "the memory maps differ")
+    expect(len({row.hash for row in rows.values()}) == 1, "the memmaps differ")
     if device:
         _as_it_was(device)
     return f"{rows['base'].case.pages} pages"

@@ -55,7 +55,7 @@ def _clean(device: Device, work: Callable[[], str]) -> str:
     said = work()
     device.unbind()
     device.bind()
-    expect((PROBE / "hash").read_text() == wanted, "a rebind leaves another memory map")
+    expect((PROBE / "hash").read_text() == wanted, "a rebind leaves another memmap")
     return said
 
 

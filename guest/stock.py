@@ -97,7 +97,7 @@ def _faults(device: Device, module: str, bench: str, cycles: int) -> Iterator[Re
         device.unbind()
         device.bind()
         expect((PROBE / "last").read_text() != before, "the kretprobe saw no call")
-        expect((PROBE / "hash").read_text() == wanted, "the memory map differs")
+        expect((PROBE / "hash").read_text() == wanted, "the memmap differs")
 
     patch = Path(bench).with_name("pagemint_livepatch.ko")
     table: dict[str, Callable[[], str]] = {

@@ -90,7 +90,7 @@ class Case:
 
 
 class Memmap:
-    """A host, and the memory map that it shares with this process."""
+    """A host, and the memmap that it shares with this process."""
 
     def __init__(self, host: Host, memory: int) -> None:
         self.host = host

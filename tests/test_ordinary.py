@@ -95,7 +95,7 @@ class Left:
 
 
 class Memory:
-    """A host, and the memory map that it shares with this process."""
+    """A host, and the memmap that it shares with this process."""
 
     def __init__(self, host: Host, descriptor: int) -> None:
         self.host = host

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The subcommands, one module for each."""
+"""The subcommands, a module for each, and what several of them do."""

@@ -95,7 +95,7 @@ def main(args: argparse.Namespace) -> int:
     rebinds = _REBINDS if args.rebinds is None else args.rebinds
     options.check_number("--rebinds", rebinds, 2, rows.MOST_RUNS // turns)
     if not 0 < args.limit <= _LONGEST:
-        raise Failure(f"--limit {args.limit:g} is no time for a guest", f"give up to {_LONGEST} s")
+        raise Failure(f"--limit {args.limit:g}: not a valid time", f"give up to {_LONGEST} s")
     _check_accel(args, lab)
     suites = _suites(args, scenarios, lab)
     scenarios |= {name: (name,) for name in suites}

@@ -22,7 +22,7 @@ _OTHERS = (
     *("merge", "mkdirty", "mremap_dontunmap", "mremap_test", "pagemap_ioctl"),
     *("prctl_thp_disable", "process_madv", "rmap", "split_huge_page_test"),
 )
-_SCRIPTS = ("memory-hotplug/mem-on-off-test.sh",)  # the same
+_SCRIPTS = ("memory-hotplug/mem-on-off-test.sh",)
 _ROOM = 1_500_000_000  # bytes: a build directory of a whole small kernel
 
 
