@@ -230,7 +230,9 @@ def test_the_newest_result_of_the_repository_comes_first(
     template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(files, "RESULTS", tmp_path)
-    for date, cpu in (("2026-01-02", "New"), ("2026-01-01", "Old")):
-        _result(tmp_path / f"{date}-x.json", cpu=cpu)
+    for name, day, cpu in (("a", 2, "New"), ("b", 1, "Old")):
+        body = json.loads(fake_result.text(cpu=cpu))
+        body["host"]["date"] = f"2026-01-0{day}T00:00:00Z"
+        (tmp_path / f"{name}.json").write_text(json.dumps(body))
     shutil.copy(_KEPT, tmp_path / "not-a-result.txt")
     assert "(New, " in _body(template, "{{ machine() }}")

@@ -157,13 +157,13 @@ def test_results_of_the_series_as_it_is_come_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = steps.digest(steps.lines()[-1], code=True)
-    for name, series in (("2026-01-02-new", ""), ("2026-01-01-old", now), ("2026-01-03-newer", "")):
+    for name, day, series in (("b", 2, ""), ("c", 1, now), ("a", 3, "")):
         body = json.loads(fake_result.text())
         body["kernel"]["series"] = series
+        body["host"]["date"] = f"2026-01-0{day}T00:00:00Z"
         (tmp_path / f"{name}.json").write_text(json.dumps(body))
     monkeypatch.setattr(files, "RESULTS", tmp_path)
-    order = [Path(one.file).stem for one in kept.benches()]
-    assert order == ["2026-01-01-old", "2026-01-03-newer", "2026-01-02-new"]
+    assert [Path(one.file).stem for one in kept.benches()] == ["c", "a", "b"]
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,9 @@ _STOCK_COUNTS = "*-stock-*.json"
 def benches() -> list[Result]:
     """Return the results with times: of the series as it is, then the others, newest first."""
     counts = {one for kind in (_COUNTS, _STOCK_COUNTS) for one in files.RESULTS.glob(kind)}
-    newest = sorted(set(files.RESULTS.glob("*.json")) - counts, reverse=True)
-    return sorted((reader.read(str(file)) for file in newest), key=lambda one: not is_current(one))
+    rest = sorted(set(files.RESULTS.glob("*.json")) - counts)
+    found = [reader.read(str(file)) for file in rest]
+    return sorted(found, key=lambda one: (is_current(one), one.host.date), reverse=True)
 
 
 def is_current(result: Result) -> bool:
