@@ -197,7 +197,10 @@ def test_a_patch_that_does_not_apply_is_named_with_its_file(tree: Path, tmp_path
     line = next(one for one in fake_tree.needed() if one.topic == "fixes")
     fake_tree.spoil(tree, line)
     base = trees.unpatched("base", sources.from_tree(tree))
-    with pytest.raises(Failure, match=rf"^patch 1 of {mailbox} \(\[PATCH 1/") as refusal:
+    last = str(sum(step.topic == "fixes" for step in steps.of(steps.lines()[-1])))
+    first = "1".zfill(len(last))
+    told = rf"^patch 1 of {mailbox} \(\[PATCH {first}/{last}\]"
+    with pytest.raises(Failure, match=told) as refusal:
         _make(f"v5={mailbox}", base)
     assert f"does not apply to Linux 7.3.0: {line.path}: patch does not" in str(refusal.value)
     assert not list((cache.root() / "trees").glob("*.staging"))

@@ -590,7 +590,9 @@ def test_the_first_mail_of_a_topic_is_its_cover_letter(plain: Path, tmp_path: Pa
         (cover,) = (tmp_path / "mails" / topic).glob("0000-*")
         text = cover.read_text()
         subject, body = _TEXTS[f"{topic}/{steps.COVER}"].split("\n\n", 1)
-        assert f"Subject: [PATCH 0/{len(mine)}] {subject}\n" in text.replace("\n ", " ")
+        last = str(len(mine))
+        first = "0".zfill(len(last))
+        assert f"Subject: [PATCH {first}/{last}] {subject}\n" in text.replace("\n ", " ")
         assert f"\n\n{body}\n{_NAME} ({len(mine)}):\n" in text
         assert all(_TEXTS[step.path].split("\n")[0] in " ".join(text.split()) for step in mine)
         assert re.search(r"^ \d+ files? changed, \d+ insertion", text, re.MULTILINE)
