@@ -255,6 +255,12 @@ def test_a_report_takes_the_place_of_an_earlier_one(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} == names
 
 
+def test_a_report_takes_the_place_of_any_page(tmp_path: Path) -> None:
+    (tmp_path / "index.html").write_bytes(b"<p>caf\xe9</p>")
+    write([fake_result.result(**SMALL)], tmp_path)
+    assert "pagemint" in (tmp_path / "index.html").read_text(encoding="utf-8")
+
+
 def test_a_result_is_kept_though_nobody_reads_its_tables(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -89,7 +89,8 @@ def _remove_earlier(target: Path) -> None:
     """Remove an earlier page with its plots, so that none of them stays beside a new page."""
     page = target / "index.html"
     if page.is_file():
-        for name in _PLOT_FILES.findall(page.read_text(encoding="utf-8")):
+        # A page of somebody else may be in another encoding. It names no plots of ours.
+        for name in _PLOT_FILES.findall(page.read_text(encoding="utf-8", errors="replace")):
             (target / f"{name}.svg").unlink(missing_ok=True)
             (target / f"{name}.png").unlink(missing_ok=True)
         page.unlink()
