@@ -20,7 +20,7 @@ _LATE_SUITE = "test_drains.py"
 _COLUMNS = ("made", "left", "broken", "same", "argued", "guests", "counted", "caught", "survived")
 
 Known = dict[tuple[str, str, str], str]
-"""The table of tests/mutants.toml for a file, its line, and the faulty line or \"\"."""
+"""The table of tests/mutants.toml for a file, its line, and the faulty line if one is named."""
 
 
 class Verdicts:
