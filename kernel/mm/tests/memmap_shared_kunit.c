@@ -38,6 +38,7 @@ struct shared_test {
 	unsigned int nr;	/* pages in that array */
 	unsigned int limit;	/* most pages that shared_single() allocates */
 	unsigned int overtaken;	/* with so many, it acts as a faster task; 0: never */
+	int nid;		/* of all mappings: a test may move between nodes */
 };
 
 struct shared_task {
@@ -79,7 +80,7 @@ static void shared_map(struct kunit *test, unsigned int flags, unsigned long ski
 	st->pgmap.nr_range = 1;
 	st->pgmap.range.start = st->res->start + skip;
 	st->pgmap.range.end = st->res->end;
-	KUNIT_ASSERT_FALSE(test, IS_ERR(memremap_pages(&st->pgmap, numa_mem_id())));
+	KUNIT_ASSERT_FALSE(test, IS_ERR(memremap_pages(&st->pgmap, st->nid)));
 	st->mapped = true;
 }
 
@@ -146,6 +147,7 @@ static int shared_init(struct kunit *test)
 	st->before = vmalloc(SHARED_BYTES);
 	KUNIT_ASSERT_NOT_NULL(test, st->before);
 	test->priv = st;
+	st->nid = numa_mem_id();
 	st->enabled = memmap_shared_enabled;
 	memmap_shared_enabled = true;
 	st->res = request_free_mem_region(&iomem_resource,
