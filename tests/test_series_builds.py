@@ -32,25 +32,18 @@ CONFIG_MEMFILL_STREAMING_KUNIT_TEST=m
 CONFIG_MEMMAP_TEMPLATE_KUNIT_TEST=y
 CONFIG_MEMMAP_THREADS_KUNIT_TEST=y
 """
-# Objects of the unpatched tree: files that the series edits or that include its headers, and one
-# KUnit suite, for the messages that KUnit itself gives. On 6.12 the suite is in another folder.
+# Objects of the unpatched tree, beside those that the series edits: files that include its headers,
+# and one KUnit suite, for the messages that KUnit itself gives. On 6.12 the suite is in another
+# folder.
 _OBJECTS = [
     "mm/mm_init.o",
-    "mm/page_alloc.o",
-    "mm/memory.o",
-    "mm/memory_hotplug.o",
-    "mm/memremap.o",
-    "mm/page_isolation.o",
     "mm/sparse-vmemmap.o",
-    "mm/util.o",
-    "kernel/padata.o",
     "fs/dax.o",
-    "drivers/dax/fsdev.o",
-    "arch/x86/lib/copy_mc.o",
     "arch/x86/mm/init_64.o",
     "drivers/md/dm-writecache.o",
+    "lib/tests/memcpy_kunit.o",
+    "lib/memcpy_kunit.o",
 ]
-_SUITES = ["lib/tests/memcpy_kunit.o", "lib/memcpy_kunit.o"]
 # Debian 12's sparse lacks two things. Without the operator __typeof_unqual__ the kernel does not
 # run it. And unless the length of a literal is a constant, it gives up at any MODULE_LICENSE().
 _SPARSE = (
@@ -151,29 +144,32 @@ def _build_all(found: sources.Source, config: _Config, work: Path) -> _Made:
     built.mkdir()
     for entry in found.tree.iterdir():
         (tree / entry.name).symlink_to(entry)
-    there = [one for one in [*_OBJECTS, *_SUITES] if (found.tree / one).with_suffix(".c").exists()]
+    plan = steps.plan(found.tree, found.line)
+    edited = {one for change in plan for one in _objects(change)}
+    every_object = sorted({*_OBJECTS, *edited})
+    there = [one for one in every_object if (found.tree / one).with_suffix(".c").exists()]
     every = steps.of(found.line)
     made = _Made(config, every if _LONG else every[-1:], there)
     text = sources.config_for(found.line).read_text() + _OPTIONS + (config.options or "")
     _build(made, "base", tree, built, text, made.base)
     objects = list(made.base)
-    for change in steps.plan(found.tree, found.line):
+    for change in plan:
         name = change.step.path
         if made.failures:
             made.failures[name] = "an earlier one does not build"
             continue
         for path, data in change.contents.items():
             _put(tree, path, data)
-        objects += [
-            f"{file[:-2]}.o"
-            for file in change.contents
-            if file.endswith(".c") and f"{file[:-2]}.o" not in objects
-            # Built for x86; the edits for other architectures are left to reviewers.
-            if not re.match("arch/(?!x86/)", file)
-        ]
+        objects += [one for one in _objects(change) if one not in objects]
         if change.step in made.steps:
             _build(made, name, tree, built, text, objects)
     return made
+
+
+def _objects(change: steps.Change) -> list[str]:
+    """Return the objects of a step's sources. Those of other architectures are for reviewers."""
+    sources = [one for one in change.contents if re.fullmatch(r"(?!arch/(?!x86/)).*\.c", one)]
+    return [f"{one[:-2]}.o" for one in sources]
 
 
 def _put(tree: Path, path: str, data: bytes) -> None:
