@@ -29,13 +29,8 @@ _TOUCHED = (
     "lib/tests/memfill_streaming_kunit.o",
 )
 _HOTPLUG = ("mm/memory_hotplug.o",)
-_ENGINE = (
-    "mm/memmap_template.o",
-    "mm/memmap_threads.o",
-    "mm/tests/memmap_template_kunit.o",
-    "mm/tests/memmap_threads_kunit.o",
-    "kernel/padata.o",
-)
+_TEMPLATE = ("mm/memmap_template.o", "mm/tests/memmap_template_kunit.o")
+_THREADS = ("mm/memmap_threads.o", "mm/tests/memmap_threads_kunit.o", "kernel/padata.o")
 _ALWAYS = (
     "CONFIG_WERROR=y",
     "CONFIG_RUNTIME_TESTING_MENU=y",
@@ -48,11 +43,9 @@ _WITH_HOTPLUG = (
     "CONFIG_MEMORY_HOTREMOVE=y",
     "CONFIG_SPARSEMEM_VMEMMAP=y",
 )
-_WITH_ENGINE = (
-    "CONFIG_MEMMAP_TEMPLATE=y",
-    "CONFIG_MEMMAP_TEMPLATE_KUNIT_TEST=y",
-    "CONFIG_MEMMAP_THREADS_KUNIT_TEST=y",
-)
+_WITH_TEMPLATE = ("CONFIG_MEMMAP_TEMPLATE=y", "CONFIG_MEMMAP_TEMPLATE_KUNIT_TEST=y")
+# Only the memmap of devices is initialised by threads.
+_WITH_THREADS = ("CONFIG_ZONE_DEVICE=y", "CONFIG_MEMMAP_THREADS_KUNIT_TEST=y")
 
 
 @dataclass(frozen=True)
@@ -72,16 +65,17 @@ class Case:
     stores: str
 
 
-_WHOLE = (*_WITH_HOTPLUG, "CONFIG_ZONE_DEVICE=y", *_WITH_ENGINE)
+_WHOLE = (*_WITH_HOTPLUG, *_WITH_TEMPLATE, *_WITH_THREADS)
+_ALL = (*_TOUCHED, *_HOTPLUG, *_TEMPLATE, *_THREADS)
 _NO_DEVICE = "# CONFIG_ZONE_DEVICE is not set"
 CASES = {
-    "arm64": Case(trees.ARM64, _WHOLE, (*_TOUCHED, *_HOTPLUG, *_ENGINE), "stnp"),
-    "riscv64": Case(_RISCV, _WHOLE, (*_TOUCHED, *_HOTPLUG, *_ENGINE), ""),
+    "arm64": Case(trees.ARM64, _WHOLE, _ALL, "stnp"),
+    "riscv64": Case(_RISCV, _WHOLE, _ALL, ""),
     "i386": Case(_I386, ("# CONFIG_MEMMAP_TEMPLATE is not set",), _TOUCHED, ""),
     "x86, no ZONE_DEVICE": Case(
         trees.X86,
-        (*_WITH_HOTPLUG, _NO_DEVICE, *_WITH_ENGINE),
-        (*_TOUCHED, *_HOTPLUG, *_ENGINE),
+        (*_WITH_HOTPLUG, _NO_DEVICE, *_WITH_TEMPLATE),
+        (*_TOUCHED, *_HOTPLUG, *_TEMPLATE),
         "movnti",
     ),
     "x86, no hotplug": Case(
