@@ -36,7 +36,6 @@ CONFIG_MEMMAP_THREADS_KUNIT_TEST=y
 # and one KUnit suite, for the messages that KUnit itself gives. On 6.12 the suite is in another
 # folder.
 _OBJECTS = [
-    "mm/mm_init.o",
     "mm/sparse-vmemmap.o",
     "fs/dax.o",
     "arch/x86/mm/init_64.o",
@@ -145,14 +144,12 @@ def _build_all(found: sources.Source, config: _Config, work: Path) -> _Made:
     for entry in found.tree.iterdir():
         (tree / entry.name).symlink_to(entry)
     plan = steps.plan(found.tree, found.line)
-    edited = {one for change in plan for one in _objects(change)}
-    every_object = sorted({*_OBJECTS, *edited})
-    there = [one for one in every_object if (found.tree / one).with_suffix(".c").exists()]
+    objects = sorted({*_OBJECTS, *(one for change in plan for one in _objects(change))})
+    objects = [one for one in objects if (found.tree / one).with_suffix(".c").exists()]
     every = steps.of(found.line)
-    made = _Made(config, every if _LONG else every[-1:], there)
+    made = _Made(config, every if _LONG else every[-1:], list(objects))
     text = sources.config_for(found.line).read_text() + _OPTIONS + (config.options or "")
     _build(made, "base", tree, built, text, made.base)
-    objects = list(made.base)
     for change in plan:
         name = change.step.path
         if made.failures:
