@@ -55,14 +55,14 @@ check-vm:
 module:
 	@test -e $(KDIR)/Makefile || \
 		{ echo 'no kernel headers in $(KDIR): apt-get install linux-headers-$$(uname -r)' >&2; exit 1; }
-	@$(MAKE) --no-print-directory -C $(KDIR) M=$(CURDIR)/module modules
+	@$(MAKE) --no-print-directory -C $(KDIR) M=$(CURDIR)/stock modules
 
 install-module: module
-	@$(MAKE) --no-print-directory -C $(KDIR) M=$(CURDIR)/module INSTALL_MOD_DIR=updates \
+	@$(MAKE) --no-print-directory -C $(KDIR) M=$(CURDIR)/stock INSTALL_MOD_DIR=updates \
 		CONFIG_MODULE_SIG_ALL= modules_install
 	@# Without System.map, which kernel headers lack, modules_install does not run depmod.
 	@depmod $(if $(INSTALL_MOD_PATH),-b $(INSTALL_MOD_PATH)) \
-		$$(modinfo -F vermagic module/pagemint.ko | cut -d' ' -f1)
+		$$(modinfo -F vermagic stock/pagemint.ko | cut -d' ' -f1)
 
 deb:
 	@sh scripts/deb
@@ -81,10 +81,10 @@ docs:
 
 readme-plot:
 	@sh scripts/setup
-	@.venv/bin/pagemint report "$$(.venv/bin/python -c 'from pagemint.results import kept; print(kept.benches()[0].file)')" -o out/readme
+	@.venv/bin/pagemint report "$$(.venv/bin/python -c 'from pagemint.send import kept; print(kept.benches()[0].file)')" -o out/readme
 	@cp out/readme/bring-up-plain.svg docs/
 
 clean:
 	rm -rf .venv out .mypy_cache .pytest_cache .ruff_cache .hypothesis *.egg-info
-	cd module && rm -rf *.o *.ko *.mod *.mod.c .*.cmd .*.d .tmp_versions Module.symvers modules.order
+	cd stock && rm -rf *.o *.ko *.mod *.mod.c .*.cmd .*.d .tmp_versions Module.symvers modules.order
 	find . -name __pycache__ -not -path './.git/*' -prune -exec rm -rf {} +

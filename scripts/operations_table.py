@@ -6,9 +6,10 @@ waits prints the grace periods of operations.md, and stock the table of stock.md
 
 import argparse
 
-from pagemint.results import counted, kept
+from pagemint.results import counted
 from pagemint.results.counted import MEASURES, Pair
 from pagemint.results.rows import Result
+from pagemint.send import kept
 
 _HEAD = (
     "| operation | instructions, before | now | bytes stored, before | now | most of it now |",

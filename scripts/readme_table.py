@@ -7,8 +7,8 @@ With the argument folios, it prints the table of device folios in docs/operation
 import argparse
 from pathlib import Path
 
-from pagemint.results import kept
 from pagemint.results.verdict import Judged, Line
+from pagemint.send import kept
 
 _CORES = {(6, 207): "Emerald Rapids", (25, 1): "Zen 3", (25, 17): "Zen 4", (26, 2): "Zen 5"}
 _HEAD = (

@@ -8,8 +8,9 @@ from pathlib import Path
 from pagemint import cli
 from pagemint.base.progress import note
 from pagemint.commands import doctor
-from pagemint.guests import lab, x86
-from pagemint.kernels import image, steps, trees
+from pagemint.guests.outside import lab, x86
+from pagemint.trees import image, trees
+from pagemint.trees import patches as steps
 
 _RESULT = ("--json", "out/replicate.json", "--rebinds", "10")
 _GUESTS = ("vm", "--scenario", "fsdax,devdax,private", "--turns", "3")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pagemint.base import files
-from pagemint.kernels import steps
+from pagemint.trees import patches as steps
 
 LINE = "7.3"
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+\d+(?:,\d+)? @@")

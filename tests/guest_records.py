@@ -7,11 +7,11 @@ from collections.abc import Iterable
 
 import pytest
 
-from pagemint.base.memmap import MODES
-from pagemint.guests import binds
-from pagemint.guests.guest import Guest
-from pagemint.guests.scenarios import Record
-from pagemint.kernels import stock
+from pagemint.guests.outside import binds
+from pagemint.guests.outside.guest import Guest
+from pagemint.guests.outside.scenarios import Record
+from pagemint.trees import stock
+from pagemint.words import MODES
 
 DEVICE = 1 << 28
 """Bytes of the emulated device."""

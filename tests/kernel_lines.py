@@ -5,7 +5,7 @@ import os
 
 import mutant
 
-from pagemint.kernels import steps
+from pagemint.trees import patches as steps
 
 _KNOWN = steps.lines()[-1 if mutant.JUDGED else 0 :]
 _LONG = bool(os.environ.get("PAGEMINT_LONG"))

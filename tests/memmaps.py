@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import mutant
 from kernel_lines import LINES, WHOLE
 
-from pagemint.base.memmap import STRUCT_PAGE
-from pagemint.kernels import objects, sources, trees
-from pagemint.native import link
-from pagemint.native.link import Program
-from pagemint.native.process import Host
-from pagemint.native.window import POISON, blocks_of, shared_map
-from pagemint.native.workload import FIRST_PFN
+from pagemint.bench import link
+from pagemint.bench.link import Program
+from pagemint.bench.process import Host
+from pagemint.bench.window import POISON, blocks_of, shared_map
+from pagemint.bench.workload import FIRST_PFN
+from pagemint.trees import objects, sources, trees
+from pagemint.words import STRUCT_PAGE
 
 SECTION = 1 << 15
 PAGEBLOCK = 512

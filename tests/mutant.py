@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pagemint.base import files
-from pagemint.native.link import Program
+from pagemint.bench.link import Program
 
 _HOST = os.environ.get("PAGEMINT_MUTANT")
 

@@ -20,7 +20,7 @@ from xdist.workermanage import WorkerController  # type: ignore[import-untyped]
 
 from pagemint.base import cache, journal, machine
 from pagemint.base.git import git
-from pagemint.kernels import steps
+from pagemint.trees import patches as steps
 
 _ROOT = Path(__file__).resolve().parent.parent
 # The code that any test may run, and the results that texts are made of.

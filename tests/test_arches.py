@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from pagemint.kernels import objects, sources, steps, trees
-from pagemint.kernels.trees import Arch
+from pagemint.trees import objects, sources, trees
+from pagemint.trees import patches as steps
+from pagemint.trees.trees import Arch
 
 pytestmark = pytest.mark.skipif(
     not os.environ.get("PAGEMINT_LONG"), reason="minutes of builds: run make check-long"

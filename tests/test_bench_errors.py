@@ -16,8 +16,9 @@ import fake_tree
 import pytest
 
 from pagemint.base import cache, machine
-from pagemint.kernels import objects, sources, steps, trees
-from pagemint.native import link
+from pagemint.bench import link
+from pagemint.trees import objects, sources, trees
+from pagemint.trees import patches as steps
 
 _PROGRAM = "import sys; from pagemint.cli import main; sys.exit(main())"
 _FULL_DISK = (

@@ -13,9 +13,9 @@ from pagemint import cli
 from pagemint.base import machine
 from pagemint.base.errors import Failure
 from pagemint.base.sizes import parse_size
+from pagemint.bench.workload import Asked
+from pagemint.bench.workloads import known
 from pagemint.commands import bench_plan, bench_room, doctor
-from pagemint.native.workload import Asked
-from pagemint.native.workloads import known
 
 
 def _check(size: str, workloads: str | None) -> None:

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from pagemint.guests import count_plugin
+from pagemint.guests.count import plugin as count_plugin
 from pagemint.results.rows import Counts
 
 # A kernel that QEMU loads by the multiboot header. The functions do what their names say.

@@ -16,10 +16,11 @@ from rich.console import Console
 
 from pagemint import cli
 from pagemint.base.errors import Failure
-from pagemint.guests import counts
+from pagemint.guests.count import counts
 from pagemint.report import count_plots, page, tables
-from pagemint.results import counted, kept, reader, writer
+from pagemint.results import counted, reader, writer
 from pagemint.results.rows import Counts, Operation, Result
+from pagemint.send import kept
 
 _ROOT = Path(__file__).parent.parent
 

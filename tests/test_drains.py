@@ -20,10 +20,10 @@ from test_ordinary import CHUNK, Memory, added, open_memory
 
 from pagemint.base import cache, files
 from pagemint.base.errors import Failure
-from pagemint.kernels import objects, sources, trees
-from pagemint.native import link
-from pagemint.native.link import Program
-from pagemint.native.process import Host
+from pagemint.bench import link
+from pagemint.bench.link import Program
+from pagemint.bench.process import Host
+from pagemint.trees import objects, sources, trees
 
 _HEADER = "arch/x86/include/asm/memfill_streaming.h"
 _PLACES = ("mm/mm_init.c", "mm/memmap_template.h", "mm/memmap_threads.c", "mm/memory_hotplug.c")
@@ -52,7 +52,7 @@ def pair() -> tuple[trees.Tree, trees.Tree]:
 
 def _late(patched: trees.Tree, without: Drain | None = None) -> trees.Tree:
     """Return a patched tree whose streaming stores land late, perhaps without one drain."""
-    header = files.NATIVE / "late/memfill_streaming.h"
+    header = files.BENCH / "host/late/memfill_streaming.h"
     changes = {_HEADER: header.read_text()}
     if without:
         text = (patched.path / without.path).read_text()

@@ -12,10 +12,10 @@ from command_line import ARGV, pagemint
 
 from pagemint.base import cache, disk
 from pagemint.base.errors import Failure, MachineFailure, TreeFailure
-from pagemint.kernels import trees
 from pagemint.results import expect
 from pagemint.results.expect import PLACEMENTS, Expectation
 from pagemint.results.rows import Case, Row
+from pagemint.trees import trees
 
 
 def test_an_expectation_is_read() -> None:

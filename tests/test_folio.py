@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from kernel_lines import LINES
 from memmaps import program_for
 
-from pagemint.base.memmap import PAGE
-from pagemint.native.process import Host
-from pagemint.native.workload import FIRST_PFN
-from pagemint.native.workloads.folio import FUNCTIONS
+from pagemint.bench.process import Host
+from pagemint.bench.workload import FIRST_PFN
+from pagemint.bench.workloads.folio import FUNCTIONS
+from pagemint.words import PAGE
 
 GUARD = 2  # pages that are compared on both sides of a destination
 ORDER_MAX = 10

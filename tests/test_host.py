@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """`pagemint host`: its refusals, on a fake machine of files; and its measurement, in a guest."""
 
-import importlib
 import json
 from pathlib import Path
 from typing import Any
@@ -10,12 +9,12 @@ import pytest
 from guest_records import LONG, from_stock_kernel
 
 from pagemint import cli
-from pagemint.base import files
-from pagemint.guests import inventory, scenarios
-from pagemint.guests.scenarios import Record
-from pagemint.kernels import stock
-from pagemint.kernels.image import Kernel
+from pagemint.guests.inside import inventory
+from pagemint.guests.outside import scenarios
+from pagemint.guests.outside.scenarios import Record
 from pagemint.results import reader
+from pagemint.trees import stock
+from pagemint.trees.image import Kernel
 
 
 @pytest.fixture
@@ -127,14 +126,11 @@ def test_it_is_for_root_and_brings_its_own_modules(
 def test_a_device_is_looked_at_before_each_unbind(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.syspath_prepend(str(files.GUEST))
-    inside = importlib.import_module("inventory")
-    monkeypatch.setattr(inside, "ROOT", root)
-    monkeypatch.setattr(inside, "PATIENCE", 0.2)
+    monkeypatch.setattr(inventory, "PATIENCE", 0.2)
     driver = root / "sys/bus/nd/drivers/nd_pmem"
     for name in ("bind", "unbind"):
         (driver / name).touch()
-    device = inside.Existing("pfn0.0")
+    device = inventory.Existing("pfn0.0")
     device.unbind()
     assert (driver / "unbind").read_text() == "pfn0.0"
     (driver / "unbind").write_text("")
@@ -149,11 +145,11 @@ def test_a_device_is_looked_at_before_each_unbind(
     device.restore()
     assert (driver / "bind").read_text() == "pfn0.0"
     with pytest.raises(RuntimeError, match="there is no device pfn0"):
-        inside.Existing("pfn0.0")
+        inventory.Existing("pfn0.0")
 
 
 def bind(mode: str, filled: int, digest: str = "ab") -> dict[str, Any]:
-    """The record that guest/scenarios.py writes about a bind."""
+    """The record that inside/scenarios.py writes about a bind."""
     times = {"bind_ns": 9_000_000, "init_ns": 1_000_000 if filled else 3_000_000, "pages": 1000}
     times["unbind_ns"] = 4_000_000
     counts = {"pages_filled": filled, "mismatches": 0, "calls": 1} if mode != "base" else {}

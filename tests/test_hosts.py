@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from pagemint.base.errors import Failure
-from pagemint.native.hosts import Hosts
-from pagemint.native.link import Program
-from pagemint.native.process import Host
-from pagemint.native.workload import Asked, Workload
+from pagemint.bench.hosts import Hosts
+from pagemint.bench.link import Program
+from pagemint.bench.process import Host
+from pagemint.bench.workload import Asked, Workload
 
 
 def test_a_host_that_loops_is_killed_after_an_error(tmp_path: Path) -> None:

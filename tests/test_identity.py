@@ -24,9 +24,9 @@ from memmaps import (
     program_for,
 )
 
-from pagemint.base.memmap import MODES, STRUCT_PAGE
-from pagemint.native.window import POISON
-from pagemint.native.workload import FIRST_PFN
+from pagemint.bench.window import POISON
+from pagemint.bench.workload import FIRST_PFN
+from pagemint.words import MODES, STRUCT_PAGE
 
 EXAMPLES = 30_000 if os.environ.get("PAGEMINT_LONG") else 1500
 

@@ -46,9 +46,7 @@ def test_the_wheel_has_the_sources_and_nothing_that_was_built(installed: Path) -
     program = "from pagemint.base import files; print(files.KERNEL.parent)"
     shipped = Path(_run(installed / "venv/bin/python", "-c", program, cwd=installed).strip())
     assert shipped.is_relative_to(installed)
-    listed = _run(
-        "git", "ls-files", "kernel", "native", "guest", "module", "docs/results", cwd=_ROOT
-    )
+    listed = _run("git", "ls-files", "kernel", "stock", "docs/results", cwd=_ROOT)
     tracked = {name for name in listed.splitlines() if (_ROOT / name).exists()}
     found = {
         str(path.relative_to(shipped))

@@ -13,9 +13,9 @@ import pytest
 
 from pagemint.base import files
 from pagemint.base.errors import Failure
-from pagemint.kernels import steps
-from pagemint.results import estimates, kept, reader
-from pagemint.series import messages
+from pagemint.results import estimates, reader
+from pagemint.send import kept, messages
+from pagemint.trees import patches as steps
 
 _KEPT = Path(kept.benches()[0].file)
 _COUNT = re.compile(

@@ -15,19 +15,21 @@ import pytest
 from command_line import pagemint
 from test_tables import everything, screen
 
+from pagemint import words
 from pagemint.base import cache
 from pagemint.base.errors import Failure
-from pagemint.base.memmap import MODES
-from pagemint.kernels import mails as mbox
-from pagemint.kernels import named, objects, sources, steps, trees
-from pagemint.native import identity, link
-from pagemint.native.process import Host
-from pagemint.native.variants import able, choose
-from pagemint.native.workload import Asked, Variant
-from pagemint.native.workloads import known
+from pagemint.bench import identity, link
+from pagemint.bench.process import Host
+from pagemint.bench.variants import able, choose
+from pagemint.bench.workload import Asked, Variant
+from pagemint.bench.workloads import known
 from pagemint.results.rows import Result
 from pagemint.results.verdict import Judged
-from pagemint.series import branches, messages
+from pagemint.send import branches, messages
+from pagemint.trees import mails as mbox
+from pagemint.trees import named, objects, sources, trees
+from pagemint.trees import patches as steps
+from pagemint.words import MODES
 
 _GIT = {
     "GIT_AUTHOR_NAME": "Ada Tester",
@@ -259,7 +261,7 @@ def test_every_mode_of_the_series_leaves_the_memmaps_of_base(in_user_cache: None
 def test_a_tree_of_another_version_takes_part(in_user_cache: None) -> None:
     base, old = (
         trees.unpatched(name, sources.get(line))
-        for name, line in ((trees.BASE, fake_tree.LINE), ("old", steps.lines()[0]))
+        for name, line in ((words.BASE, fake_tree.LINE), ("old", steps.lines()[0]))
     )
     pair = base, old
     program = link.link(pair, objects.DEBIAN)

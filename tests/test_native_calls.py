@@ -5,7 +5,7 @@ import graphlib
 import subprocess
 from pathlib import Path
 
-from pagemint.native import link
+from pagemint.bench import link
 
 
 def _symbols(file: Path, which: str) -> set[str]:

@@ -13,9 +13,9 @@ from kernel_lines import WHOLE
 from memmaps import program_for
 
 from pagemint.base import machine
-from pagemint.guests import count_plugin
-from pagemint.native.link import Program
-from pagemint.native.workload import FIRST_PFN
+from pagemint.bench.link import Program
+from pagemint.bench.workload import FIRST_PFN
+from pagemint.guests.count import plugin as count_plugin
 from pagemint.results.rows import Counts
 
 SECTION = 1 << 15  # pages

@@ -40,7 +40,7 @@ NATIVE_COMMAND(faulty)
 _PYTHON = """
 from functools import partial
 
-from pagemint.native.workload import Task, Timed, Workload
+from pagemint.bench.workload import Task, Timed, Workload
 from pagemint.results.rows import Case
 
 
@@ -76,8 +76,8 @@ import sys
 from pathlib import Path
 from pagemint import cli
 from pagemint.base import files
-from pagemint.native import workloads
-files.NATIVE = Path(sys.argv[1])
+from pagemint.bench import workloads
+files.BENCH = Path(sys.argv[1])
 workloads.__path__.append(sys.argv[2])
 sys.exit(cli.main(["bench", "--kernel", *sys.argv[3:]]))
 """
@@ -92,7 +92,7 @@ def _bench(
 ) -> subprocess.CompletedProcess[str]:
     """Run a bench of a workload; its result is in scratch/result.json."""
     native, modules = scratch / "native", scratch / "workloads"
-    shutil.copytree(files.NATIVE, native)
+    shutil.copytree(files.BENCH, native)
     (native / "workloads/faulty.c").write_text(c)
     modules.mkdir()
     (modules / "faulty.py").write_text(python)
@@ -135,8 +135,10 @@ def test_a_right_workload_is_timed(user_cache: Path, tmp_path: Path) -> None:
     assert ended.returncode == 0, ended.stderr
 
 
-_COMMAND = "; compare it with its NATIVE_COMMAND() in native/"
-_STAND_IN = "; add one to native/stubs.c, or the object that defines it to NATIVE_OBJECTS()"
+_COMMAND = "; compare it with its NATIVE_COMMAND() in pagemint/bench/"
+_STAND_IN = (
+    "; add one to pagemint/bench/host/stubs.c, or the object that defines it to NATIVE_OBJECTS()"
+)
 
 
 @pytest.mark.parametrize(
@@ -167,5 +169,5 @@ def test_an_object_without_a_source_is_named(user_cache: Path, tmp_path: Path) -
 def test_two_workloads_of_one_name_are_refused(user_cache: Path, tmp_path: Path) -> None:
     python = _PYTHON.replace('"right"', '"fsdax"')
     said = _refusal(_bench(user_cache, tmp_path, "fsdax", python=python))
-    assert "device.py and faulty.py in pagemint/native/workloads/ both have a " in said
+    assert "device.py and faulty.py in pagemint/bench/workloads/ both have a " in said
     assert said.endswith("workload 'fsdax'; rename one")

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from pagemint.base.errors import Failure
-from pagemint.kernels import objects
-from pagemint.kernels.trees import Tree
+from pagemint.trees import objects
+from pagemint.trees.trees import Tree
 
 
 def _faults(said: str, tmp_path: Path) -> dict[str, str]:

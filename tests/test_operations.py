@@ -10,12 +10,12 @@ import pytest
 from kernel_lines import LINES, WHOLE
 from memmaps import differences, program_for
 
-from pagemint.base.memmap import STRUCT_PAGE
-from pagemint.native.link import Program
-from pagemint.native.process import Host
-from pagemint.native.window import POISON, blocks_of, shared_map
-from pagemint.native.workload import FIRST_PFN
-from pagemint.native.workloads import known
+from pagemint.bench.link import Program
+from pagemint.bench.process import Host
+from pagemint.bench.window import POISON, blocks_of, shared_map
+from pagemint.bench.workload import FIRST_PFN
+from pagemint.bench.workloads import known
+from pagemint.words import STRUCT_PAGE
 
 FOLIO = 512
 FOLIOS = 4
@@ -29,7 +29,7 @@ FOLIO_COMMANDS = {"dax_folio": "fsdax", "device_folio": "private"}
 
 
 class Step(IntEnum):
-    """A step of an unmap; see native/workloads/unmap.c."""
+    """A step of an unmap; see pagemint/bench/workloads/unmap.c."""
 
     DELETE, KILL, WAIT_RCU, WAIT_DONE, REMOVE, EXIT = range(6)
 

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from kernel_lines import WHOLE
 from memmaps import HOSTS, differences, program_for
 
-from pagemint.base.memmap import MODES, STRUCT_PAGE
-from pagemint.native.link import Program
-from pagemint.native.process import Host
-from pagemint.native.window import POISON, blocks_of, shared_map
-from pagemint.native.workload import FIRST_PFN
+from pagemint.bench.link import Program
+from pagemint.bench.process import Host
+from pagemint.bench.window import POISON, blocks_of, shared_map
+from pagemint.bench.workload import FIRST_PFN
+from pagemint.words import MODES, STRUCT_PAGE
 
 SECTION = 1 << 15
 PAGEBLOCK = 512

@@ -11,10 +11,11 @@ from command_line import pagemint
 
 from pagemint.base import files
 from pagemint.base.errors import Failure
-from pagemint.kernels import sources, steps
-from pagemint.native import own_workloads
-from pagemint.native.kernel_half import KernelHalf, definition
-from pagemint.native.link import Program
+from pagemint.bench import own_workloads
+from pagemint.bench.kernel_half import KernelHalf, definition
+from pagemint.bench.link import Program
+from pagemint.trees import patches as steps
+from pagemint.trees import sources
 
 _DOCS = (Path(__file__).parent.parent / "docs/compare.md").read_text()
 (_EXAMPLE,) = re.findall("```c\n(.*?)```", _DOCS, re.DOTALL)
@@ -35,7 +36,7 @@ def test_the_examples_and_that_of_the_documentation_are_timed(
 ) -> None:
     own = tmp_path / "one.c"
     own.write_text(_EXAMPLE)
-    examples = sorted((files.NATIVE / "examples").glob("*.c"))
+    examples = sorted((files.BENCH / "examples").glob("*.c"))
     assert [one.stem for one in examples] == ["clear", "compound", "copy"]
     assert all(f"| `{one.name}` |" in _DOCS for one in examples)
     chosen = ",".join(map(str, [*examples, own]))

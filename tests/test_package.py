@@ -11,8 +11,8 @@ import pytest
 from guest_records import DEVICE, LONG
 
 from pagemint import __version__
-from pagemint.guests.guest import Guest
-from pagemint.kernels import stock
+from pagemint.guests.outside.guest import Guest
+from pagemint.trees import stock
 
 _ROOT = Path(__file__).parent.parent
 
@@ -38,8 +38,8 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_all_versions_agree() -> None:
     changelog = (_ROOT / "debian/changelog").read_text()
     assert changelog.startswith(f"pagemint ({__version__}) ")
-    assert f'PACKAGE_VERSION="{__version__}"' in (_ROOT / "module/dkms.conf").read_text()
-    assert f'MODULE_VERSION("{__version__}")' in (_ROOT / "module/main.c").read_text()
+    assert f'PACKAGE_VERSION="{__version__}"' in (_ROOT / "stock/dkms.conf").read_text()
+    assert f'MODULE_VERSION("{__version__}")' in (_ROOT / "stock/main.c").read_text()
 
 
 def test_a_missing_tool_is_one_line(tmp_path: Path) -> None:
@@ -58,9 +58,9 @@ def test_the_package_has_what_the_module_is_built_from(packages: Path) -> None:
     found = set(
         re.findall(rf" \./usr/src/pagemint-{re.escape(__version__)}/(.*[^/\n])$", text, re.M)
     )
-    module = {f"module/{one.name}" for one in stock.sources() if one.name != "fault.c"}
-    assert found >= module | {"dkms.conf", "module/Kbuild"}
-    assert {one for one in found if one.startswith("module/")} == module | {"module/Kbuild"}
+    module = {f"stock/{one.name}" for one in stock.sources() if one.name != "fault.c"}
+    assert found >= module | {"dkms.conf", "stock/Kbuild"}
+    assert {one for one in found if one.startswith("stock/")} == module | {"stock/Kbuild"}
 
 
 @LONG

@@ -8,9 +8,9 @@ import mmap
 
 from memmaps import differences, program_for
 
-from pagemint.base.memmap import STRUCT_PAGE
-from pagemint.native.window import POISON, shared_map
-from pagemint.native.workload import FIRST_PFN
+from pagemint.bench.window import POISON, shared_map
+from pagemint.bench.workload import FIRST_PFN
+from pagemint.words import STRUCT_PAGE
 
 FOLIO = 512
 SECTION = 1 << 15

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from records import Records
 
-from pagemint.kernels import steps
+from pagemint.trees import patches as steps
 
 _TEST = "tests/test_sizes.py::test_format"
 

@@ -10,8 +10,9 @@ import pytest
 from pagemint import cli
 from pagemint.base.errors import Failure
 from pagemint.commands import doctor
-from pagemint.guests import x86
-from pagemint.kernels import image, steps
+from pagemint.guests.outside import x86
+from pagemint.trees import image
+from pagemint.trees import patches as steps
 
 _SCRIPT = Path(__file__).parent.parent / "scripts/replicate.py"
 
@@ -28,7 +29,7 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     monkeypatch.setattr(signal, "signal", lambda *_: None)
     monkeypatch.setattr(cli, "main", run)
     monkeypatch.setattr(steps, "source_for", lambda line, own: None)
-    monkeypatch.setattr("pagemint.kernels.trees.pair", lambda found: (None, None))
+    monkeypatch.setattr("pagemint.trees.trees.pair", lambda found: (None, None))
     monkeypatch.setattr(image, "kernel", lambda tree, fragments: image.Kernel)
     monkeypatch.setattr("sys.argv", ["replicate.py", "--size", "32GB"])
     return lines

@@ -24,8 +24,9 @@ from pagemint.commands.finish import finish
 from pagemint.report import page
 from pagemint.report.plots import style
 from pagemint.report.write import after_run, check_report, directory, write
-from pagemint.results import kept, reader
+from pagemint.results import reader
 from pagemint.results.verdict import Judged
+from pagemint.send import kept
 
 HOSTILE = '<script>alert(1)</script>"><img src=x onerror=alert(1)>'
 SMALL: dict[str, Any] = {"workloads": ("fsdax",), "variants": {"base": 57.0, "streaming": 35.0}}

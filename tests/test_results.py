@@ -16,11 +16,12 @@ from hypothesis import strategies as st
 from pagemint import cli
 from pagemint.base import files, machine
 from pagemint.base.errors import Failure
-from pagemint.kernels import steps
-from pagemint.results import kept, reader, writer
+from pagemint.results import reader, writer
 from pagemint.results.compare import compare
 from pagemint.results.rows import SCHEMA, Case, Check, Kernel, Limit, Machine, Result, Row
 from pagemint.results.verdict import Judged
+from pagemint.send import kept
+from pagemint.trees import patches as steps
 
 SMALL: dict[str, Any] = {"workloads": ("fsdax",), "variants": {"base": 57.0, "streaming": 35.0}}
 _QUICK = settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])

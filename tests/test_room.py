@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from pagemint.base import machine
 from pagemint.base.errors import Failure
-from pagemint.guests import room
+from pagemint.guests.outside import room
 
 
 @given(free=st.integers(1 << 29, 1 << 36), accel=st.sampled_from(["kvm", "tcg"]))

@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 import pytest
 
-from pagemint.native.process import Host
-from pagemint.native.rounds import _Taken
-from pagemint.native.workload import Task, Timed, Variant
+from pagemint.bench.process import Host
+from pagemint.bench.rounds import _Taken
+from pagemint.bench.workload import Task, Timed, Variant
 from pagemint.results.rows import Case
 
 

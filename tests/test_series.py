@@ -17,9 +17,9 @@ from kernel_lines import LINES
 
 from pagemint.base import files
 from pagemint.base.errors import Failure
-from pagemint.kernels import sources, steps, trees
-from pagemint.results import kept
-from pagemint.series import branches, messages
+from pagemint.send import branches, kept, messages
+from pagemint.trees import patches as steps
+from pagemint.trees import sources, trees
 
 _NAME, _EMAIL = "Ada Tester", "ada@example.org"
 _TOPICS = [topic.name for topic in steps.topics()]

@@ -18,8 +18,9 @@ import fake_tree
 import pytest
 from kernel_lines import WHOLE
 
-from pagemint.kernels import sources, steps, stock, trees
-from pagemint.series import branches, messages
+from pagemint.send import branches, messages
+from pagemint.trees import patches as steps
+from pagemint.trees import sources, stock, trees
 
 _LONG = bool(os.environ.get("PAGEMINT_LONG"))
 _OPTIONS = """\

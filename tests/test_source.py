@@ -10,9 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pagemint import words
 from pagemint.base.errors import Failure
-from pagemint.kernels import apt, sources, trees
-from pagemint.kernels.apt import Package, Repository
+from pagemint.trees import sources, trees
+from pagemint.trees.debian import apt
+from pagemint.trees.debian.apt import Package, Repository
 
 # As apt-cache show prints it, shortened.
 _SHOWN = """\
@@ -297,7 +299,7 @@ def test_the_copy_of_an_own_tree_is_cleaned_and_nothing_else(
     with (tree / "Makefile").open("a") as makefile:
         makefile.write('mrproper:\n\t@echo "$(KBUILD_OUTPUT)" >cleaned\n')
     monkeypatch.setenv("KBUILD_OUTPUT", "/somewhere")
-    copied = trees.unpatched(trees.BASE, sources.from_tree(tree))
+    copied = trees.unpatched(words.BASE, sources.from_tree(tree))
     assert (copied.path / "cleaned").read_text() == "\n"
 
 

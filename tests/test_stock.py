@@ -10,11 +10,13 @@ from guest_records import DEVICE, LONG, from_stock_kernel
 from pagemint import cli
 from pagemint.base.errors import Failure
 from pagemint.base.run import run
-from pagemint.guests import binds
-from pagemint.guests.lab import BIND_SCENARIOS, STOCK
-from pagemint.guests.scenarios import Record
-from pagemint.kernels import apt, stock, toolchain
-from pagemint.kernels.apt import Package
+from pagemint.guests.outside import binds
+from pagemint.guests.outside.lab import BIND_SCENARIOS, STOCK
+from pagemint.guests.outside.scenarios import Record
+from pagemint.trees import stock
+from pagemint.trees.debian import apt, toolchain
+from pagemint.trees.debian.apt import Package
+from pagemint.words import STOCK_MODES
 
 Records = list[Record]
 
@@ -188,7 +190,7 @@ def test_the_module_leaves_the_same_memmaps(records: Records) -> None:
         rows = binds.rows_of(scenario, {"stock": records}, DEVICE)
         assert [(row.tree, row.mode) for row in rows] == [
             ("base", ""),
-            *(("stock", mode) for mode in binds.STOCK_MODES),
+            *(("stock", mode) for mode in STOCK_MODES),
         ]
         assert all(row.hash and row.case.pages > 10_000 for row in rows)
         assert binds.same_hashes(rows) == 0
@@ -203,7 +205,7 @@ def test_the_module_fills_compounds_of_1_gib(line: str) -> None:
     records = from_stock_kernel(line, list(STOCK.scenarios["devdax-1g"]), 2, device=5 << 30)
     for scenario in STOCK.scenarios["devdax-1g"]:
         rows = binds.rows_of(scenario, {"stock": records}, 5 << 30)
-        assert len(rows) == 1 + len(binds.STOCK_MODES)
+        assert len(rows) == 1 + len(STOCK_MODES)
         assert binds.same_hashes(rows) == 0
     assert binds.judge_counts(records) == 0
     filled = {

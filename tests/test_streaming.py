@@ -13,9 +13,9 @@ from kernel_lines import LINES
 from memmaps import program_for
 
 from pagemint.base import files
-from pagemint.kernels import objects, sources, trees
-from pagemint.native.kernel_half import KernelHalf
-from pagemint.native.process import Host
+from pagemint.bench.kernel_half import KernelHalf
+from pagemint.bench.process import Host
+from pagemint.trees import objects, sources, trees
 
 CHECKS = 50_000  # the least number of checks of sizes, alignments and counts
 
@@ -67,13 +67,13 @@ def host(request: pytest.FixtureRequest) -> Iterator[Host]:
 
 def sanitised(name: str, kernel: Path, target: Path) -> subprocess.CompletedProcess[str]:
     """Build the test with a backend and the sanitizers, and run it."""
-    here, backend = files.NATIVE, BACKENDS[name]
+    here, backend = files.BENCH / "host", BACKENDS[name]
     flags = ["-O2", "-g", "-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter", *SANITIZERS]
     include = [here, here / "shim", kernel / "include", kernel / f"arch/{backend.arch}/include"]
     glue = target / "glue.o"
     argv = [backend.compiler, *flags, *backend.defines, "-mgeneral-regs-only"]
     argv += [f"-I{one}" for one in include]
-    subprocess.run([*argv, "-c", here / "glue/streaming.c", "-o", glue], check=True)
+    subprocess.run([*argv, "-c", files.BENCH / "glue/streaming.c", "-o", glue], check=True)
     plain = [here / "streaming_test.c", here / "streaming_sanitised.c"]
     program = target / "test"
     subprocess.run([backend.compiler, *flags, *plain, glue, "-o", program], check=True)

@@ -17,7 +17,7 @@ from memmaps import (
 )
 
 from pagemint.base.errors import Failure
-from pagemint.base.memmap import MODES, MOST_THREADS
+from pagemint.words import MODES, MOST_THREADS
 
 GIB = 1 << 18  # pages
 WINDOW = 9 * GIB + 2 * SECTION

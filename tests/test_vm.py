@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The VM lab: its messages about guests that fail, and a quick run of both kernels."""
 
-import importlib
 import json
 import re
 import subprocess
@@ -17,13 +16,16 @@ from kernel_lines import WHOLE
 from pagemint import cli
 from pagemint.base import files
 from pagemint.base.errors import Failure
-from pagemint.base.memmap import MODES, PAGE, SHARED, STRUCT_PAGE
-from pagemint.guests import binds, boots, checks, copies, lab, runs, scenarios, x86
-from pagemint.guests.guest import Guest
-from pagemint.guests.scenarios import Record
-from pagemint.kernels import image, steps, trees
-from pagemint.kernels.image import Kernel
+from pagemint.guests.inside import checks as inside_checks
+from pagemint.guests.inside import devices, foreign
+from pagemint.guests.outside import binds, boots, checks, copies, lab, runs, scenarios, x86
+from pagemint.guests.outside.guest import Guest
+from pagemint.guests.outside.scenarios import Record
 from pagemint.results.rows import Case, Check
+from pagemint.trees import image, trees
+from pagemint.trees import patches as steps
+from pagemint.trees.image import Kernel
+from pagemint.words import MODES, PAGE, SHARED, STRUCT_PAGE
 
 
 def record(mode: str, digest: str, nanoseconds: int = 1_000_000) -> dict[str, Any]:
@@ -101,7 +103,7 @@ def test_a_guest_that_cannot_start_is_not_blamed(
     def offline(*args: object, **settings: object) -> NoReturn:
         raise Failure("the mirror is away", "wait")
 
-    monkeypatch.setattr("pagemint.guests.x86.argv", offline)
+    monkeypatch.setattr("pagemint.guests.outside.x86.argv", offline)
     with pytest.raises(Failure, match=r"^the mirror is away; wait"):
         guest.run(KERNEL, "fsdax", 2, 1 << 27)
     assert not list(tmp_path.glob("pagemint-vm-*"))
@@ -156,7 +158,14 @@ def test_a_check_has_to_pass_or_to_end_alike(
     [
         ("stress", True, "fail", "fail", 0, "known: it needs swap"),
         ("stress", False, "fail", "fail", 1, "known-failures.toml has no reason for it"),
-        ("stress", True, "pass", "pass", 1, "is in guest/known-failures.toml, but did not fail"),
+        (
+            "stress",
+            True,
+            "pass",
+            "pass",
+            1,
+            "is in known-failures.toml, but did not fail",
+        ),
         ("stress", True, "pass", "fail", 1, "base: pass; patched: fail\n"),
         ("private-hmm", False, "fail", "fail", 1, "known-failures.toml has no reason for it"),
         ("xfstests", False, "fail", "fail", 0, "base: fail; patched: fail\n"),
@@ -174,8 +183,9 @@ def test_a_foreign_test_that_fails_on_both_needs_a_reason(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     entry = f'[[reason]]\nwhy = "it needs swap"\nscenario = "{scenario}"\nchecks = ["vm"]\n'
-    (tmp_path / "known-failures.toml").write_text(entry if listed else "")
-    monkeypatch.setattr(files, "GUEST", tmp_path)
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside/known-failures.toml").write_text(entry if listed else "")
+    monkeypatch.setattr(files, "GUESTS", tmp_path)
     both = {"base": base, "patched": patched}
     found = [Check(scenario, tree, "vm", outcome, "", False) for tree, outcome in both.items()]
     assert checks.judge(found) == status
@@ -186,8 +196,7 @@ def test_a_selftest_that_one_kernel_lacks_fails_the_run() -> None:
     assert checks.judge([check("base", "pass", must_pass=False)]) == 1
 
 
-def test_selftests_are_read_with_what_they_say(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(files.GUEST))
+def test_selftests_are_read_with_what_they_say() -> None:
     output = """TAP version 13
 1..3
 #  RUN           hmm.hmm_device_private.open_close ...
@@ -199,7 +208,7 @@ ok 3 hmm.hmm_device_coherent.open_close # SKIP DEVICE_COHERENT not available
 ok 4 # SKIP Pagecache folio split skipped
 # FAILED: 2 / 3 tests passed.
 """
-    records = list(importlib.import_module("checks").tap(output))
+    records = list(inside_checks.tap(output))
     assert [record["outcome"] for record in records] == ["pass", "fail", "skip", "skip"]
     assert records[1]["said"] == "hmm-tests.c:770:anon_read:Expected ret (-22) == 0 (0)"
     assert records[2]["check"] == "hmm.hmm_device_coherent.open_close"
@@ -210,12 +219,10 @@ ok 4 # SKIP Pagecache folio split skipped
 def test_the_name_of_a_selftest_fits_in_a_result(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.syspath_prepend(str(files.GUEST))
-    foreign = importlib.import_module("foreign")
     said = f"ok 1 {'long ' * 30}\nok 2 {'long ' * 30}\n"
     done = subprocess.CompletedProcess("", 0, said)
     monkeypatch.setattr(foreign, "ran", lambda argv: done)
-    monkeypatch.setattr(foreign.Path, "write_text", lambda *_: 0)
+    monkeypatch.setattr(Path, "write_text", lambda *_: 0)
     (tmp_path / "pagemap_ioctl").touch()
     records = [one for one in foreign.selftests(tmp_path) if "check" in one]
     found = [Check("selftests", "base", r["check"], r["outcome"], "", False) for r in records]
@@ -226,8 +233,6 @@ def test_the_name_of_a_selftest_fits_in_a_result(
 def test_the_memory_of_a_memmap_is_not_known_before_linux_counts_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.syspath_prepend(str(files.GUEST))
-    devices = importlib.import_module("devices")
     monkeypatch.setattr(devices, "VMSTAT", tmp_path / "vmstat")
     devices.VMSTAT.write_text("nr_free_pages 7\nnr_memmap_pages 3\n")
     assert devices.memmap_bytes() == 3 * 4096
@@ -335,7 +340,7 @@ def test_a_stock_guest_has_its_cpus_on_the_first_node() -> None:
 def test_a_guest_may_see_this_machine_elsewhere() -> None:
     records, host = Path("/tmp/records"), Path("/host")
     command = scenarios.command(KERNEL, "fsdax", 2, 1 << 27, records, "python3", host)
-    assert command[:2] == ["python3", host / str(files.GUEST / "scenarios.py")[1:]]
+    assert command[2:5] == ["python3", "-m", "pagemint.guests.inside.scenarios"]
     assert Path("/host/tmp/records") in command
     assert all(word.is_relative_to(host) for word in command if isinstance(word, Path))
 

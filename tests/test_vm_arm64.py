@@ -7,10 +7,11 @@ import pytest
 from guest_records import DEVICE, LONG, X86_SUITES, check_memmaps, missing_suites
 from kernel_lines import WHOLE
 
-from pagemint.guests.guest import Guest
-from pagemint.guests.lab import BIND_SCENARIOS, LABS
-from pagemint.guests.scenarios import Record
-from pagemint.kernels import image, steps, trees
+from pagemint.guests.outside.guest import Guest
+from pagemint.guests.outside.lab import BIND_SCENARIOS, LABS
+from pagemint.guests.outside.scenarios import Record
+from pagemint.trees import image, trees
+from pagemint.trees import patches as steps
 
 pytestmark = LONG
 

@@ -7,13 +7,14 @@ import pytest
 from guest_records import DEVICE, LONG
 from kernel_lines import WHOLE
 
-from pagemint.base.memmap import MODES
-from pagemint.guests import counts
-from pagemint.guests.guest import Guest
-from pagemint.kernels import image, steps, trees
-from pagemint.kernels.image import Kernel
+from pagemint.guests.count import counts
+from pagemint.guests.outside.guest import Guest
 from pagemint.results.counted import PERIOD, WAITS
 from pagemint.results.rows import Operation
+from pagemint.trees import image, trees
+from pagemint.trees import patches as steps
+from pagemint.trees.image import Kernel
+from pagemint.words import MODES
 
 # For each operation the functions that do its work on one tree or the other. Their stores and calls
 # are exact.

@@ -12,14 +12,15 @@ import pytest
 from guest_records import LONG, check_leaks
 
 from pagemint.base import cache, files, machine
-from pagemint.base.memmap import MODES
 from pagemint.base.run import run as run_program
-from pagemint.guests import checks
-from pagemint.guests.guest import Guest
-from pagemint.guests.lab import FRAGMENTS
-from pagemint.guests.scenarios import Record
-from pagemint.kernels import image, steps, trees
-from pagemint.kernels.image import Kernel
+from pagemint.guests.outside import checks
+from pagemint.guests.outside.guest import Guest
+from pagemint.guests.outside.lab import FRAGMENTS
+from pagemint.guests.outside.scenarios import Record
+from pagemint.trees import image, trees
+from pagemint.trees import patches as steps
+from pagemint.trees.image import Kernel
+from pagemint.words import MODES
 
 pytestmark = LONG
 
@@ -133,7 +134,7 @@ def test_kasan_has_the_engine_off(run: Runner, kasan: Kernel, debug: dict[str, K
 def kunit() -> list[str | Path]:
     """The kernel's own kunit.py, told to run the kernel that it built."""
     _, patched = trees.pair(steps.source_for("7.3", None))
-    configs = [files.GUEST / "config" / f"{name}.config" for name in ("kunit", "shared")]
+    configs = [files.GUESTS / "config" / f"{name}.config" for name in ("kunit", "shared")]
     tool: list[str | Path] = [sys.executable, "-B", patched.path / "tools/testing/kunit/kunit.py"]
     options = ["--arch=x86_64", *(f"--kunitconfig={config}" for config in configs)]
 

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 import pytest
 from guest_records import LONG, check_memmaps
 
-from pagemint.base.memmap import MODES, PAGE, SHARED
-from pagemint.guests import boots, checks
-from pagemint.guests.guest import Guest
-from pagemint.guests.lab import FRAGMENTS
-from pagemint.guests.scenarios import Record
-from pagemint.kernels import image, steps, trees
-from pagemint.kernels.image import Kernel
+from pagemint.guests.outside import boots, checks
+from pagemint.guests.outside.guest import Guest
+from pagemint.guests.outside.lab import FRAGMENTS
+from pagemint.guests.outside.scenarios import Record
+from pagemint.trees import image, trees
+from pagemint.trees import patches as steps
+from pagemint.trees.image import Kernel
+from pagemint.words import MODES, PAGE, SHARED
 
 pytestmark = LONG
 

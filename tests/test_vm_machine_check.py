@@ -13,13 +13,14 @@ from pathlib import Path
 import pytest
 from guest_records import LONG
 
-from pagemint.base.memmap import PAGE
-from pagemint.guests.copies import FOLIO
-from pagemint.guests.guest import Guest
-from pagemint.guests.lab import FRAGMENTS
-from pagemint.guests.scenarios import Record
-from pagemint.kernels import image, steps, trees
-from pagemint.kernels.image import Kernel
+from pagemint.guests.outside.copies import FOLIO
+from pagemint.guests.outside.guest import Guest
+from pagemint.guests.outside.lab import FRAGMENTS
+from pagemint.guests.outside.scenarios import Record
+from pagemint.trees import image, trees
+from pagemint.trees import patches as steps
+from pagemint.trees.image import Kernel
+from pagemint.words import PAGE
 
 pytestmark = LONG
 

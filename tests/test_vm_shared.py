@@ -8,11 +8,14 @@ from pathlib import Path
 import pytest
 from guest_records import LONG, check_leaks
 
-from pagemint.guests import checks, count_plugin, counts
-from pagemint.guests.guest import Guest
-from pagemint.guests.lab import FRAGMENTS
-from pagemint.kernels import image, steps, trees
-from pagemint.kernels.image import Kernel
+from pagemint.guests.count import counts
+from pagemint.guests.count import plugin as count_plugin
+from pagemint.guests.outside import checks
+from pagemint.guests.outside.guest import Guest
+from pagemint.guests.outside.lab import FRAGMENTS
+from pagemint.trees import image, trees
+from pagemint.trees import patches as steps
+from pagemint.trees.image import Kernel
 
 pytestmark = LONG
 

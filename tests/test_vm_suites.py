@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 from guest_records import LONG
 
-from pagemint.guests import lab
-from pagemint.guests.checks import checks_of
-from pagemint.guests.guest import Guest
-from pagemint.kernels import image, steps, trees
+from pagemint.guests.outside import lab
+from pagemint.guests.outside.checks import checks_of
+from pagemint.guests.outside.guest import Guest
+from pagemint.trees import image, trees
+from pagemint.trees import patches as steps
 
 pytestmark = LONG
 

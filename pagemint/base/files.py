@@ -1,25 +1,26 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The directories of the parts of pagemint that are not Python.
-
-An installed package has them in its directory `shipped`, a checkout beside the package.
-"""
+"""The directories of the parts of pagemint that are not Python."""
 
 from pathlib import Path
 
 _PACKAGE = Path(__file__).resolve().parent.parent
+# An installed package has what lies beside it in a checkout in its directory `shipped`.
 _SHIPPED = _PACKAGE / "shipped"
 _ROOT = _SHIPPED if _SHIPPED.is_dir() else _PACKAGE.parent
+
+PACKAGE = _PACKAGE
+"""The package itself, whose parent a guest needs in its PYTHONPATH."""
 
 KERNEL = _ROOT / "kernel"
 """The kernel part: new files, at their places in a kernel tree, and under series/ the patches."""
 
-NATIVE = _ROOT / "native"
-"""The C of the native host."""
+BENCH = _PACKAGE / "bench"
+"""The C of the host program, in host/, glue/ and workloads/."""
 
-GUEST = _ROOT / "guest"
-"""Code that runs inside a guest, and the fragments that its kernels are configured with."""
+GUESTS = _PACKAGE / "guests"
+"""Code and kernel modules for guests, and the fragments that configure guest kernels."""
 
-MODULE = _ROOT / "module"
+STOCK = _ROOT / "stock"
 """The module for stock kernels."""
 
 RESULTS = _ROOT / "docs/results"

@@ -11,21 +11,20 @@ from rich.console import Console
 
 from pagemint.base import returns
 from pagemint.base.errors import TreeFailure
-from pagemint.base.memmap import MOST_THREADS
 from pagemint.base.progress import bar
 from pagemint.base.sizes import format_size
+from pagemint.bench.hosts import Hosts
+from pagemint.bench.rounds import Patience, measure
+from pagemint.bench.workload import Asked, Task, Workload
+from pagemint.bench.workloads import known
 from pagemint.commands import bench_plan, options
 from pagemint.commands.bench_plan import ABORTED, PRECISE, UNDECIDED, Plan
-from pagemint.kernels.trees import BASE
-from pagemint.native.hosts import Hosts
-from pagemint.native.rounds import Patience, measure
-from pagemint.native.workload import Asked, Task, Workload
-from pagemint.native.workloads import known
 from pagemint.report import tables
 from pagemint.report.write import after_run, place
 from pagemint.results import expect, writer
 from pagemint.results.expect import Expectation
 from pagemint.results.rows import Case, Limit, Row
+from pagemint.words import BASE, MOST_THREADS
 
 _EXPECT = re.compile("--expect(=|$)")
 

@@ -8,26 +8,27 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from pagemint import words
 from pagemint.base import cache, machine, returns
 from pagemint.base.errors import Failure
-from pagemint.base.memmap import MOST_THREADS
 from pagemint.base.progress import note
 from pagemint.base.sizes import format_size, parse_size
+from pagemint.bench import identity, link, own_workloads, variants
+from pagemint.bench.kernel_half import KernelHalf
+from pagemint.bench.link import Program
+from pagemint.bench.rounds import Patience
+from pagemint.bench.variants import Variants
+from pagemint.bench.workload import Asked, Workload
+from pagemint.bench.workloads import known
 from pagemint.commands import bench_room, options
 from pagemint.commands.finish import check_writable
-from pagemint.kernels import named, objects, sources, steps, trees
-from pagemint.kernels.named import Named
-from pagemint.kernels.trees import BASE
-from pagemint.native import identity, link, own_workloads, variants
-from pagemint.native.kernel_half import KernelHalf
-from pagemint.native.link import Program
-from pagemint.native.rounds import Patience
-from pagemint.native.variants import Variants
-from pagemint.native.workload import Asked, Workload
-from pagemint.native.workloads import known
 from pagemint.results import expect, writer
 from pagemint.results.expect import Expectation
 from pagemint.results.rows import MOST_RUNS, Kernel, Limit, Machine, Result, Row, Tree
+from pagemint.trees import named, objects, sources, trees
+from pagemint.trees import patches as steps
+from pagemint.trees.named import Named
+from pagemint.words import BASE, MOST_THREADS
 
 ABORTED = 128
 """The exit status that ends a `git bisect run`: no commit is to blame."""
@@ -158,7 +159,7 @@ def settings(of: Plan) -> list[tuple[Workload, Asked]]:
 
 
 def _check_name(name: str, asked: Sequence[Named]) -> None:
-    names = [BASE, *([one.name for one in asked] or [trees.PATCHED])]
+    names = [BASE, *([one.name for one in asked] or [words.PATCHED])]
     if name not in names:
         raise Failure(f"there is no tree {name}", f"choose from {', '.join(names)}")
 

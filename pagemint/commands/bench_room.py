@@ -5,13 +5,13 @@ import bisect
 from collections.abc import Collection
 
 from pagemint.base import machine
-from pagemint.native.workload import Asked, Workload
+from pagemint.bench.workload import Asked, Workload
 
 SMALLEST = 2 << 20
 """Bytes of the smallest device: one compound."""
 
 LARGEST = 16 * 10**12
-"""Bytes of the largest device: native/glue/tree.c has no more sections."""
+"""Bytes of the largest device: pagemint/bench/glue/tree.c has no more sections."""
 
 _MB = 10**6
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 from pagemint.base import machine
 from pagemint.base.errors import Failure
 from pagemint.commands.finish import finish
-from pagemint.guests import counts
-from pagemint.guests.lab import Lab
-from pagemint.kernels.image import Kernel
+from pagemint.guests.count import counts
+from pagemint.guests.outside.lab import Lab
 from pagemint.results import rows
+from pagemint.trees.image import Kernel
 
 
 def lab(args: argparse.Namespace, usual: Lab) -> Lab:

@@ -19,8 +19,8 @@ from pagemint.base import cache, disk, returns
 from pagemint.base.progress import step
 from pagemint.base.run import BENCH_PACKAGES, PACKAGES, find
 from pagemint.base.sizes import format_size
+from pagemint.bench.workloads import known
 from pagemint.commands import bench_room
-from pagemint.native.workloads import known
 
 _FEATURES = {
     "sse2": ("streaming stores (movnti)", "use another CPU"),

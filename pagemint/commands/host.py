@@ -12,16 +12,17 @@ from rich.table import Table
 
 from pagemint.base import cache, machine
 from pagemint.base.errors import Failure
-from pagemint.base.memmap import SECTION_BYTES
 from pagemint.base.progress import note, step
 from pagemint.base.sizes import format_size, parse_size
 from pagemint.commands import options
 from pagemint.commands.finish import check_writable, finish
-from pagemint.guests import binds, inventory, scenarios
-from pagemint.guests.inventory import Device
-from pagemint.kernels import stock
-from pagemint.kernels.image import Kernel
+from pagemint.guests.inside import inventory
+from pagemint.guests.inside.inventory import Bound
+from pagemint.guests.outside import binds, scenarios
 from pagemint.results import rows
+from pagemint.trees import stock
+from pagemint.trees.image import Kernel
+from pagemint.words import SECTION_BYTES
 
 _MODULES = ("pagemint", "pagemint_guest")
 _NEEDED = ("Module.symvers", ".config", "Makefile")  # of headers
@@ -54,7 +55,7 @@ def main(args: argparse.Namespace) -> int:
     options.check_number("--rebinds", args.rebinds, 2, rows.MOST_RUNS)
     if args.device and args.size:
         raise Failure("--size is for private memory", "leave out --size, or --device")
-    devices = inventory.devices()
+    devices = inventory.bound(inventory.ROOT)
     chosen = inventory.choose(devices, args.device) if args.device else None
     if chosen and not args.yes:
         raise Failure(
@@ -136,7 +137,7 @@ def _kernel(headers: Path) -> Kernel:
     return Kernel("stock", headers, bench, filler)
 
 
-def _print_devices(devices: list[Device]) -> None:
+def _print_devices(devices: list[Bound]) -> None:
     console = Console()
     if devices:
         table = Table("device", "kind", "size", "state")

@@ -6,8 +6,9 @@ from pathlib import Path
 
 from pagemint.base.errors import Failure
 from pagemint.base.progress import note
-from pagemint.kernels import sources, steps
-from pagemint.series import branches
+from pagemint.send import branches
+from pagemint.trees import patches as steps
+from pagemint.trees import sources
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Run `pagemint series`."""
     # Imported late so that building the parser does not load Jinja2.
-    from pagemint.series import code_lines, messages
+    from pagemint.send import code_lines, messages
 
     known = steps.lines()
     if args.kernel is not None and args.kernel not in known:

@@ -3,7 +3,7 @@
 
 import argparse
 
-from pagemint.kernels import sources
+from pagemint.trees import sources
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

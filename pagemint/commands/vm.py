@@ -12,20 +12,13 @@ from pagemint.base.errors import Failure
 from pagemint.base.progress import note
 from pagemint.commands import counting, options
 from pagemint.commands.finish import check_writable, finish
-from pagemint.guests import room, runs, x86
-from pagemint.guests.guest import Guest
-from pagemint.guests.lab import (
-    BIND_SCENARIOS,
-    FOREIGN,
-    LABS,
-    SCENARIOS,
-    STOCK,
-    SUITES,
-    Lab,
-)
-from pagemint.kernels import image, steps, stock, trees
-from pagemint.kernels.image import Kernel
+from pagemint.guests.outside import room, runs, x86
+from pagemint.guests.outside.guest import Guest
+from pagemint.guests.outside.lab import BIND_SCENARIOS, FOREIGN, LABS, SCENARIOS, STOCK, SUITES, Lab
 from pagemint.results import rows
+from pagemint.trees import image, stock, trees
+from pagemint.trees import patches as steps
+from pagemint.trees.image import Kernel
 
 _REBINDS, _TURNS = 30, 1
 _LONGEST = 1_000_000  # seconds of a guest

@@ -4,11 +4,11 @@
 import statistics
 from dataclasses import dataclass
 
-from pagemint.kernels.trees import AGAIN, BASE
 from pagemint.results import estimates
 from pagemint.results.estimates import Estimate, Gain
 from pagemint.results.rows import Case, Limit, Machine, Result
 from pagemint.results.verdict import Judged
+from pagemint.words import AGAIN, BASE
 
 
 @dataclass(frozen=True)

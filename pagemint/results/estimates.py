@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from pagemint.base.memmap import PAGE, STRUCT_PAGE
 from pagemint.results.rows import Limit, Row
+from pagemint.words import PAGE, STRUCT_PAGE
 
 if TYPE_CHECKING:
     import numpy as np

@@ -8,10 +8,10 @@ from typing import Any, Literal
 import msgspec
 
 from pagemint.base.errors import Failure
-from pagemint.base.memmap import PAGE
 from pagemint.base.sizes import parse_size
 from pagemint.results import rows
 from pagemint.results.rows import Count, Name, Parts, Positive, Runs, Size, Word
+from pagemint.words import PAGE
 
 SCHEMA = "pagemint/1"
 """The format that this module reads."""

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from pagemint.kernels import trees
+from pagemint import words
 
 SCHEMA = "pagemint/2"
 """The format of a result."""
@@ -110,7 +110,7 @@ class Row:
 
         A row of a tree that the user named has both.
         """
-        if self.tree in trees.OWN:
+        if self.tree in words.OWN:
             return self.mode or self.tree
         return f"{self.tree} {self.mode}".rstrip()
 

@@ -6,12 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from pagemint.base.memmap import MODES
-from pagemint.kernels.trees import AGAIN
 from pagemint.results import cases, estimates, first_schema
 from pagemint.results.cases import Condition, condition, is_copy, title
 from pagemint.results.estimates import Estimate, Gain
 from pagemint.results.rows import Case, Result, Row
+from pagemint.words import AGAIN, MODES
 
 # The first of these that a case has stands for its patched tree.
 _DEFAULTS = ("streaming", "cached", "patched", "module")

@@ -2,7 +2,7 @@
 """`make check-mutants`: makes faults, judges them, and prints a table of the survivors.
 
 Every verdict is kept in the cache as soon as it is known. A later call goes on where an earlier one
-stopped, unless the kernel part, native/, the code that drives it, or a test has changed since.
+stopped, unless the kernel part, the bench or a test has changed since.
 """
 
 import argparse
@@ -18,12 +18,13 @@ from mutants import faults
 from mutants.faults import Mutant
 from mutants.judge import Judge, is_judged_by
 from mutants.verdicts import Table, Verdicts, known_faults
-from pagemint import cli
+from pagemint import cli, words
 from pagemint.base import cache, files, machine
 from pagemint.base.progress import note
-from pagemint.kernels import sources, steps, trees
+from pagemint.trees import patches as steps
+from pagemint.trees import sources, trees
 
-_ROOT = files.NATIVE.parent
+_ROOT = files.PACKAGE.parent
 _AIM = 0.95
 _IN_GUESTS = ("shared",)  # topics whose code runs in guests alone
 
@@ -52,13 +53,12 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1, help="which ones come first")
     parser.add_argument("--json", type=Path, default=_ROOT / "out/mutants.json", metavar="FILE")
     arguments = parser.parse_args()
-    base = trees.unpatched(trees.BASE, sources.get(steps.lines()[-1]))
+    base = trees.unpatched(words.BASE, sources.get(steps.lines()[-1]))
     topics = [one for one in steps.topics() if one.name not in _IN_GUESTS]
-    pair = base, trees.with_topics(trees.PATCHED, base, topics)
+    pair = base, trees.with_topics(words.PATCHED, base, topics)
     key = cache.digest(
         *(one.key for one in pair),
-        files.NATIVE,
-        *(_ROOT / "pagemint" / part for part in ("base", "kernels", "native", "results")),
+        *(_ROOT / "pagemint" / part for part in ("base", "bench", "results", "trees", "words.py")),
         *(one for one in sorted((_ROOT / "tests").glob("*.py")) if is_judged_by(one)),
         Path(__file__).parent,
         machine.compiler(),

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from universalmutator import mutator  # type: ignore[import-untyped]
 
 from pagemint.base import cache
-from pagemint.kernels.trees import Tree
+from pagemint.trees.trees import Tree
 
 _RULES = ("universal.rules", "c_like.rules", "c.rules")
 # Rules whose faults are none: of texts, and of words that only look like an operator.

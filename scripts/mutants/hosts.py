@@ -14,12 +14,13 @@ from pathlib import Path
 from pagemint.base import files
 from pagemint.base.progress import step
 from pagemint.base.run import run
-from pagemint.kernels import objects
-from pagemint.kernels.objects import Config
-from pagemint.kernels.trees import AGAIN, BASE, PATCHED, Tree
-from pagemint.native import join, link
-from pagemint.native.join import Glue, Named
-from pagemint.native.kernel_half import KernelHalf
+from pagemint.bench import join, link
+from pagemint.bench.join import Glue, Named
+from pagemint.bench.kernel_half import KernelHalf
+from pagemint.trees import objects
+from pagemint.trees.objects import Config
+from pagemint.trees.trees import Tree
+from pagemint.words import AGAIN, BASE, PATCHED
 
 LATE_HEADER = "arch/x86/include/asm/memfill_streaming.h"
 """The file that has other contents where stores land late."""
@@ -61,11 +62,11 @@ class HostBuilder:
             pair: the base tree and the patched one.
             config: their configuration.
             work: the directory.
-            late: whether streaming stores land late, as native/late.c says.
+            late: whether streaming stores land late, as bench/host/late.c says.
         """
         self._half = half = KernelHalf()
         self._tree = pair[1].path
-        late_header = files.NATIVE / "late/memfill_streaming.h"
+        late_header = files.BENCH / "host/late/memfill_streaming.h"
         self._replaced = {LATE_HEADER: late_header.read_text()} if late else {}
         with step(f"building what all hosts share ({work.name})"):
             built = [objects.build(tree, config, half.objects) for tree in pair]

@@ -21,8 +21,8 @@ from mutants.hosts import HostBuilder
 from pagemint.base import files
 from pagemint.base.errors import Failure
 from pagemint.base.progress import step
-from pagemint.kernels import objects
-from pagemint.kernels.trees import Tree
+from pagemint.trees import objects
+from pagemint.trees.trees import Tree
 
 COUNTS = "native_counts"
 """The suite that catches faults that cost time but change no result."""
@@ -30,7 +30,7 @@ COUNTS = "native_counts"
 _CHOICES = ("PAGEMINT_VM", "PAGEMINT_LONG", "PYTEST_ADDOPTS")  # variables that choose tests
 # A suite has not ended after so many times its time without a fault, and some seconds.
 _SLOWER, _SLACK = 5, 60
-_TESTS = files.NATIVE.parent / "tests"
+_TESTS = files.PACKAGE.parent / "tests"
 _CONFIGS = {"mask": objects.DEBIAN, "pointer": objects.NO_MASK, "late": objects.DEBIAN}
 # The suites by the configuration of the host. Those that cover a file run in this order.
 _SUITES = {

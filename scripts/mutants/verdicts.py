@@ -14,7 +14,7 @@ from mutants.judge import Verdict
 from pagemint.base import files, journal, machine
 from pagemint.base.errors import Failure
 
-_KNOWN = files.NATIVE.parent / "tests/mutants.toml"
+_KNOWN = files.PACKAGE.parent / "tests/mutants.toml"
 _DRAINS = "dropped drains, of all files"
 _LATE_SUITE = "test_drains.py"
 _COLUMNS = ("made", "left", "broken", "same", "argued", "guests", "counted", "caught", "survived")

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Compares the memmaps that trees leave with those of base, byte for byte."""
+
+import mmap
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from pagemint.bench.link import Program
+from pagemint.bench.process import Host
+from pagemint.bench.window import POISON, blocks_of, shared_map
+from pagemint.bench.workload import FIRST_PFN, Variant, choose
+from pagemint.words import BASE, SECTION, STRUCT_PAGE
+
+_MARGIN = 64  # pages on both sides that nobody may write
+_WORD = 8
+
+
+class _Device(NamedTuple):
+    """The arguments of the host's command init, with the name of the device for messages."""
+
+    name: str
+    type: str
+    order: int
+    start: int  # pages behind the first one
+    pages: int
+    altmap: int = 0
+
+
+_DEVICES = (
+    _Device("fsdax", "fsdax", 0, 3, 2 * SECTION + 5),
+    _Device("private", "private", 0, 0, SECTION),
+    _Device("devdax, deduplicated", "generic", 9, 0, SECTION),
+    _Device("devdax", "generic", 9, 0, 2 * SECTION, altmap=1),
+    _Device("devdax, 1 GiB", "generic", 18, 0, 1 << 18, altmap=1),
+)
+_PAGES = max(device.start + device.pages for device in _DEVICES) + 2 * _MARGIN
+
+
+def differences(program: Program, variants: Sequence[Variant]) -> Mapping[str, str]:
+    """Return the first difference from base for each tree, in words; "" if there is none.
+
+    Args:
+        program: the host.
+        variants: the trees to compare, each in all its modes that are timed.
+    """
+    found = {one.tree: program.lacks.get((one.tree, "device"), "") for one in variants}
+    with (
+        shared_map(program, trace=False, window=_PAGES) as (host, memory),
+        mmap.mmap(memory, 0) as window,
+    ):
+        for device in _DEVICES:
+            base = _left(host, window, Variant(BASE), device)
+            for variant in variants:
+                if not found[variant.tree]:
+                    left = _left(host, window, variant, device)
+                    found[variant.tree] = _difference(device, variant, base, left)
+    return found
+
+
+def _left(
+    host: Host, window: mmap.mmap, variant: Variant, device: _Device
+) -> tuple[bytes, list[str]]:
+    """Return the memmap and the pageblocks that a tree leaves."""
+    choose(host, variant)
+    host.ask("poison", byte=POISON, first=FIRST_PFN, pages=_PAGES)
+    host.ask(
+        "init",
+        tree=variant.tree,
+        start=FIRST_PFN + _MARGIN + device.start,
+        pages=device.pages,
+        type=device.type,
+        order=device.order,
+        altmap=device.altmap,
+    )
+    return bytes(window), blocks_of(host, variant.tree)
+
+
+def _difference(
+    device: _Device, variant: Variant, base: tuple[bytes, list[str]], left: tuple[bytes, list[str]]
+) -> str:
+    mode = f" in mode {variant.mode}" if variant.mode else ""
+    if base[0] != left[0]:
+        at = _first(base[0], left[0])
+        page, word = divmod(at, STRUCT_PAGE)
+        was, now = (int.from_bytes(one[at : at + _WORD], "little") for one in (base[0], left[0]))
+        return (
+            f"{device.name}{mode}: page {page - _MARGIN - device.start}, word {word // _WORD} "
+            f"is {now:#x}, not {was:#x}"
+        )
+    if base[1] != left[1]:
+        return f"{device.name}{mode}: the pageblocks differ"
+    return ""
+
+
+def _first(one: bytes, other: bytes) -> int:
+    """Return the offset of the first word in which two memmaps of equal size differ."""
+    low, high = 0, len(one)
+    while high - low > _WORD:
+        middle = (low + high) // 2 // _WORD * _WORD
+        if one[low:middle] != other[low:middle]:
+            high = middle
+        else:
+            low = middle
+    return low

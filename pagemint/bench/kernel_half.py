@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The C files that are compiled as kernel code, and what they declare; see host/native.h."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from pagemint.base import files
+from pagemint.base.errors import Failure
+
+
+class KernelHalf:
+    """Glue, the lab's workloads and the user's.
+
+    Attributes:
+        own: the workload files of the user, and the names of the workloads in each.
+        workloads: all workload files.
+        sources: all C files.
+        headers: the headers that they include.
+    """
+
+    def __init__(self, own: Sequence[Path] = ()) -> None:
+        """Add the workload files `own` to those of the lab.
+
+        Raises:
+            Failure: a file cannot be read, has the name of another one, or has no workload.
+        """
+        glue = sorted(files.BENCH.glob("glue/*.c"))
+        self.workloads = (*sorted(files.BENCH.glob("workloads/*.c")), *own)
+        self.sources = (*glue, *self.workloads)
+        self.headers = (*files.BENCH.glob("host/*.h"), *files.BENCH.glob("glue/*.h"))
+        self._texts = {one: _text(one) for one in self.sources}
+        stems = [one.stem for one in self.sources]
+        for one in own:
+            if stems.count(one.stem) > 1:
+                raise Failure(f"--workload {one}: the name {one.name} is taken", "rename the file")
+        self.own = {one: _workload_names(one, self._texts[one]) for one in own}
+
+    @property
+    def objects(self) -> list[str]:
+        """The kernel objects that they need, such as mm/mm_init.o."""
+        return self._declared("OBJECTS")
+
+    @property
+    def statics(self) -> list[str]:
+        """The static functions of these objects that they call."""
+        return self._declared("STATICS")
+
+    @property
+    def replaced(self) -> list[str]:
+        """The functions whose calls go to others, each as "object:function=other"."""
+        return self._declared("REPLACED")
+
+    def _declared(self, what: str) -> list[str]:
+        """Return the strings in all NATIVE_<what>(), each once."""
+        found: list[str] = []
+        for text in self._texts.values():
+            for arguments in re.findall(rf"^NATIVE_{what}\(([^)]*)\);", text, re.MULTILINE):
+                found += re.findall(r'"([^"]+)"', arguments)
+        return list(dict.fromkeys(found))
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(errors="replace")
+    except OSError as error:
+        raise Failure(f"cannot read {file}: {error.strerror}", "name a C file") from error
+
+
+def _workload_names(file: Path, text: str) -> list[str]:
+    """Return the names in the NATIVE_WORKLOAD() of a file."""
+    if not re.fullmatch(r"[\w-]+\.c", file.name):
+        raise Failure(f"{file.name!r} is not a name that make can build", "rename it to letters.c")
+    names = re.findall(r"^NATIVE_WORKLOAD\(\s*(\w{1,60})\s*\)", text, re.MULTILINE)
+    if not names:
+        raise Failure(f"{file} has no NATIVE_WORKLOAD()", "see docs/compare.md")
+    return names
+
+
+def definition(tree: Path, symbol: str) -> str | None:
+    """Return the object of a kernel tree that seems to define a symbol, or None."""
+    name = re.escape(symbol)
+    forms = (
+        rf"^EXPORT_SYMBOL(_GPL)?\({name}\)",
+        rf"^SYM_(TYPED_)?FUNC_START\w*\({name}\)",
+        rf"^[A-Za-z_][^;=#]*\b{name}\([^;]*$",
+        rf"^[A-Za-z_][^;(#]*\b{name}(\[\w*\])?( __\w+)*( =.*)?;$",
+    )
+    patterns = [re.compile(form, re.MULTILINE) for form in forms]
+    places = (
+        "arch/x86/lib",
+        "mm",
+        "lib",
+        "kernel",
+        "arch/x86/kernel",
+        "init",
+        "arch/x86/mm",
+        "fs",
+        "drivers/dax",
+        "drivers/nvdimm",
+    )
+    texts = {
+        file: text
+        for place in places
+        for file in sorted((tree / place).rglob("*.[cS]"))
+        # x86's code for 32 bits is left out.
+        if not file.stem.endswith("_32") and symbol in (text := file.read_text(errors="replace"))
+    }
+    for pattern in patterns:
+        for file, text in texts.items():
+            if pattern.search(text):
+                return str(file.relative_to(tree).with_suffix(".o"))
+    return None

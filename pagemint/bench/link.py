@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Links the kernel code of several trees and the plain half into the native host.
+
+Each tree's symbols have a prefix of their own: t0_, t1_ and so on. An undefined symbol of a tree is
+bound to its stand-in k_NAME in the plain half, or to an address that cannot be touched. The source
+text of glue and workloads names the objects that they need; see host/native.h.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pagemint.base import cache, files, machine
+from pagemint.base.errors import Failure
+from pagemint.base.progress import step
+from pagemint.base.run import run
+from pagemint.bench import join
+from pagemint.bench.join import Glue, Named, symbols
+from pagemint.bench.kernel_half import KernelHalf, definition
+from pagemint.trees import objects
+from pagemint.trees.objects import Config
+from pagemint.trees.trees import Tree, blamed
+from pagemint.words import AGAIN, BASE
+
+_SANITISED = "streaming_sanitised.c"  # a program of its own
+_CFLAGS = ("-O2", "-Wall", "-Wextra", "-Wno-unused-parameter", "-Werror", "-fno-pie")
+# Kernel code calls the plain half with the stack aligned to 8 bytes.
+_STACK = "-mincoming-stack-boundary=3"
+
+
+@dataclass(frozen=True)
+class Program:
+    """A linked host.
+
+    Attributes:
+        path: the program.
+        traps: the file with the names of the symbols that have no stand-in.
+        sites: the file with the addresses of the returns to patch.
+        lacks: by tree and workload file ("device_folio"), the reason why a tree that other trees
+            are compared with cannot run it.
+    """
+
+    path: Path
+    traps: Path
+    sites: Path
+    lacks: Mapping[tuple[str, str], str]
+
+
+def link(trees: Sequence[Tree], config: Config) -> Program:
+    """Return the host of some trees, built if it is not in the cache; see `link_placed`."""
+    return link_placed(trees, config, 1)[0]
+
+
+def link_placed(
+    trees: Sequence[Tree],
+    config: Config,
+    placements: int,
+    half: KernelHalf | None = None,
+) -> list[Program]:
+    """Return hosts of some trees that differ only in the addresses of the kernel code.
+
+    The placement of a small function alone can change its time by 10%. All trees of a host have
+    the code that they share at the same offset from a cache line.
+
+    Args:
+        trees: the base tree, and those that are compared with it.
+        config: the configuration that all are built with.
+        placements: number of hosts.
+        half: the files of the kernel half, if the user has own ones.
+
+    Raises:
+        Failure: no tree has the source of a wanted object; or a build or the link fails.
+    """
+    half = half or KernelHalf()
+    wanted = half.objects
+    built = []
+    for tree in trees:
+        with blamed(tree.name):
+            built.append(objects.build(tree, config, wanted))
+    for one in wanted:
+        ours = (files.KERNEL / one).with_suffix(".c").exists()  # perhaps in no tree
+        if not ours and not any(objects.has_source(tree, one) for tree in trees):
+            raise Failure(
+                f"NATIVE_OBJECTS() names {one}, and Linux {trees[0].line} has no source for it",
+                "give the path of a .c or .S file of the kernel, with the suffix .o",
+            )
+    names = [BASE, AGAIN, *(tree.name for tree in trees[1:])]
+    twice = zip((trees[0], *trees), names, (built[0], *built), strict=True)
+    named = [
+        join.named(tree, name, f"t{at}", there, half)
+        for at, (tree, name, there) in enumerate(twice)
+    ]
+    linker = run(["ld", "--version"], what="asking ld for its version").splitlines()[0]
+    key = cache.digest(
+        *(f"{one.name} {one.built}" for one in named),
+        *cache.named(_plain_sources()),
+        *cache.named(half.sources),
+        *sorted(half.headers),
+        Path(__file__),
+        Path(join.__file__),
+        linker,
+        machine.compiler(),
+        str(placements),
+    )
+
+    def make(work: Path) -> None:
+        with step(f"linking the host ({config.name})"):
+            _link(named, half, work, placements)
+
+    done = cache.entry("native", key, make)
+    lacks = (line.split("\t") for line in (done / "lacks").read_text().splitlines())
+    lacking = {(tree, file): why for tree, file, why in lacks}
+    places = (done / str(number) for number in range(placements))
+    return [Program(at / "host", at / "traps", at / "sites", lacking) for at in places]
+
+
+def compile_plain() -> list[Path]:
+    """Return the objects of the plain half, compiled if they are not in the cache.
+
+    Raises:
+        Failure: a file does not compile.
+    """
+    sources = _plain_sources()
+    read = [*sources, *sorted(files.BENCH.glob("host/*.h"))]
+    key = cache.digest(*cache.named(read), Path(__file__), machine.compiler())
+
+    def make(work: Path) -> None:
+        for source in sources:
+            made = work / f"{source.stem}.o"
+            argv: list[str | Path] = ["gcc", *_CFLAGS, _STACK, "-c", source, "-o", made]
+            run(argv, what=f"compiling {source.name}")
+
+    done = cache.entry("plain", key, make)
+    return [done / f"{one.stem}.o" for one in sources]
+
+
+def _plain_sources() -> list[Path]:
+    """Return the C files of the plain half."""
+    return [one for one in sorted(files.BENCH.glob("host/*.c")) if one.name != _SANITISED]
+
+
+def _constant(name: str) -> int:
+    """Return a number that native.h defines."""
+    text = (files.BENCH / "host/native.h").read_text()
+    match = re.search(rf"^#define {name}\s+(\w+?)UL$", text, re.MULTILINE)
+    assert match, name
+    return int(match[1], 0)
+
+
+def _link(trees: Sequence[Named], half: KernelHalf, work: Path, placements: int) -> None:
+    plain = compile_plain()
+    glue = [join.compile_glue(tree, half, work) for tree in trees]
+    given = stand_ins(plain)
+    lacks = _lacks(glue, half, given)
+    (work / "lacks").write_text("".join("\t".join(one) + "\n" for one in lacks))
+    for number in range(placements):
+        at = work / str(number)
+        at.mkdir()
+        gap = join.gap(number, at)
+        kernel = {one.named.name: join.join(one, half, gap, at) for one in glue}
+        link_halves(kernel, plain, given, at)
+
+
+def link_halves(
+    kernel: Mapping[str, Path], plain: Sequence[Path], given: Collection[str], work: Path
+) -> None:
+    """Link the halves of a host into a directory.
+
+    Args:
+        kernel: the kernel code of each tree, from `join.join`, by the tree's name, in the order
+            of their prefixes.
+        plain: the objects of the plain half.
+        given: the symbols for which that half has a stand-in.
+        work: the directory.
+
+    Raises:
+        Failure: the linker fails, or the code has no return sites.
+    """
+    first, size = _constant("NATIVE_TRAPS"), _constant("NATIVE_TRAP_SIZE")
+    traps: list[str] = []
+    script: list[str] = []
+    for symbol in (symbol for one in kernel.values() for symbol in symbols(one, defined=False)):
+        name = symbol.split("_", 1)[1]
+        if name in given:
+            script.append(f"{symbol} = k_{name};")
+        else:
+            script.append(f"{symbol} = {first + len(traps) * size:#x};")
+            traps.append(name)
+    (work / "symbols.ld").write_text("\n".join(script) + "\n")
+    (work / "traps").write_text("\n".join(traps) + "\n")
+    argv = ["gcc", "-no-pie", "-Wl,--emit-relocs", "-Wl,-z,noexecstack", "-o"]
+    parts = [work / "host", *kernel.values(), *plain, work / "symbols.ld"]
+    run([*argv, *parts], what="linking the host")
+    names = {f"t{at}": name for at, name in enumerate(kernel)}
+    sites = _return_sites(run(["readelf", "-rW", work / "host"], what="reading relocations"))
+    if not sites:
+        raise Failure("the host has no return sites", "use the compiler that built the kernel")
+    (work / "sites").write_text("".join(f"{names[one]} {site:x}\n" for one, site in sites))
+
+
+def stand_ins(plain: Sequence[Path]) -> set[str]:
+    """Return the kernel's symbols for which the plain half has a stand-in."""
+    found = (symbol for one in plain for symbol in symbols(one, defined=True))
+    return {symbol.removeprefix("k_") for symbol in found if symbol.startswith("k_")}
+
+
+def _lacks(glue: Sequence[Glue], half: KernelHalf, given: set[str]) -> list[tuple[str, str, str]]:
+    """Return trees that cannot run the workloads of a file that other trees can run.
+
+    Args:
+        glue: the glue of every tree.
+        half: the files of the kernel half.
+        given: the symbols for which the plain half has a stand-in.
+
+    Returns:
+        the name of the tree, the file without suffix, and the reason.
+
+    Raises:
+        Failure: a file compiles with no tree; or one of the user's needs a symbol that no tree has.
+    """
+    found = []
+    there = {one.named.name: one.defined() | given for one in glue}
+    for source in half.workloads:
+        file = source.stem
+        if all(file in one.faults for one in glue):
+            raise Failure(f"{source.name} does not compile: {glue[0].faults[file]}", "fix it")
+        missing = {
+            one.named.name: needs - there[one.named.name]
+            for one in glue
+            if file not in one.faults
+            for needs in [set(symbols(one.parts[file], defined=False))]
+        }
+        # The host itself reports a symbol that no tree has, when it is used.
+        everywhere = set.intersection(*missing.values())
+        if everywhere and source in half.own:
+            raise _undefined(source, min(everywhere), glue[0].named.tree)
+        for one in glue:
+            name = one.named.name
+            if file in one.faults:
+                found.append((name, file, one.faults[file]))
+            # Trees of other versions need other symbols of the compiler, which none of them has.
+            elif own := sorted(missing[name] & set[str]().union(*there.values())):
+                found.append((name, file, f"it has no {own[0]}"))
+    return found
+
+
+def _undefined(source: Path, symbol: str, tree: Tree) -> Failure:
+    """Return the failure of a workload file of the user's that lacks an object."""
+    found = definition(tree.path, symbol)
+    if not found:
+        return Failure(
+            f"{source.name} needs {symbol}, which Linux {tree.version} does not define",
+            "define it in the file",
+        )
+    return Failure(
+        f"{source.name} needs {symbol}, which {found} of Linux {tree.version} defines",
+        f'add "{found}" to its NATIVE_OBJECTS()',
+    )
+
+
+def _return_sites(relocations: str) -> Iterable[tuple[str, int]]:
+    """Return the prefix and address of each jump to the return thunk, from `readelf -rW`."""
+    found = re.findall(
+        r"^([0-9a-f]{16}) +\w+ R_X86_64_(?:PLT|PC)32 +\w+ +(t\d+)___x86_return_thunk - 4$",
+        relocations,
+        re.MULTILINE,
+    )
+    # The relocation is behind the opcode.
+    return sorted({(prefix, int(address, 16) - 1) for address, prefix in found})

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Rounds: all variants of a workload in turn, until their gains are known well enough."""
+
+import random
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from pagemint.base.errors import Failure
+from pagemint.bench.process import Host
+from pagemint.bench.workload import Asked, Loop, Task, Timed, Workload
+from pagemint.results import estimates
+from pagemint.results.rows import Case, Limit, Row
+
+_SEED = 73  # fixed, so that the order of the runs is the same in each bench
+_CLOSE = 0.03  # a gain is known if its 95% interval reaches no further from it than this share
+_CHOICE = 3  # after so many rounds only the fastest of competing plain loops goes on
+
+
+@dataclass(frozen=True)
+class Patience:
+    """The number of rounds, and the time for further rounds.
+
+    Attributes:
+        least: the least number of rounds.
+        seconds: further rounds begin within this time; with 0 there are none.
+    """
+
+    least: int = estimates.FEWEST
+    seconds: float = 10.0
+
+
+class _Taken:
+    """The runs of one workload so far."""
+
+    def __init__(self, tasks: Sequence[Task], loops: Sequence[Loop], against: str) -> None:
+        self.tasks = tasks
+        self.against = against
+        self.loops = list(loops)
+        self.runs: dict[Task, list[Timed]] = {task: [] for task in tasks}
+        self.loop_runs: dict[Loop, list[int]] = {loop: [] for loop in loops}
+
+    def round(self, host: Host, order: random.Random) -> tuple[dict[Task, Timed], dict[Loop, int]]:
+        """Run everything once, in a shuffled order."""
+        both: list[Task | Loop] = [*self.tasks, *self.loops]
+        # A run also writes back the dirty cache lines of the run before it. So the order changes.
+        order.shuffle(both)
+        timed: dict[Task, Timed] = {}
+        looped: dict[Loop, int] = {}
+        for one in both:
+            if isinstance(one, Task):
+                timed[one] = one.run(host)
+            else:
+                looped[one] = one.run(host)
+        return timed, looped
+
+    def add(self, timed: dict[Task, Timed], looped: dict[Loop, int]) -> None:
+        for task, run in timed.items():
+            self.runs[task].append(run)
+        for loop, ns in looped.items():
+            self.loop_runs[loop].append(ns)
+        if len(next(iter(self.runs.values()))) == _CHOICE:
+            self._choose()
+
+    def _choose(self) -> None:
+        """Drop all but the fastest of the loops that compete."""
+        fastest: dict[tuple[object, ...], Loop] = {}
+        for loop in self.loops:
+            held = fastest.setdefault(loop.bounds, loop)
+            if min(self.loop_runs[loop]) < min(self.loop_runs[held]):
+                fastest[loop.bounds] = loop
+        self.loops = list(fastest.values())
+        self.loop_runs = {loop: self.loop_runs[loop] for loop in self.loops}
+
+    def is_known(self) -> bool:
+        """Whether the interval of every gain is narrow."""
+        base: dict[Case, Task] = {}
+        for task in self.tasks:
+            if task.variant.tree == self.against:
+                base.setdefault(task.case, task)
+        for task in self.tasks:
+            # The base tree has no variants with more threads than one.
+            over = base.get(task.case) or base.get(replace(task.case, threads=1))
+            if over and over is not task:
+                gain = estimates.gain(_ms(self.runs[over]), _ms(self.runs[task]), paired=True)
+                middle = gain.paired
+                if max(middle.high - middle.value, middle.value - middle.low) > (
+                    _CLOSE * middle.value
+                ):
+                    return False
+        return True
+
+    def result(self) -> tuple[list[Row], list[Limit]]:
+        """Return a row for each task, and the limits."""
+        rows = [
+            Row(
+                task.case,
+                task.variant.tree,
+                task.variant.mode,
+                _ms(runs),
+                walk_ms=[run.walk_ns / 1e6 for run in runs if run.walk_ns],
+            )
+            for task, runs in self.runs.items()
+        ]
+        self._choose()
+        limits = [
+            replace(
+                loop.limit,
+                workload=self.tasks[0].case.workload,
+                runs_ms=[ns / 1e6 for ns in runs],
+            )
+            for loop, runs in self.loop_runs.items()
+        ]
+        return rows, limits
+
+
+def measure(
+    hosts: Iterator[Host],
+    workload: Workload,
+    asked: Asked,
+    patience: Patience,
+    done: Callable[[float], None],
+) -> tuple[list[Row], list[Limit]]:
+    """Time a workload in rounds.
+
+    Args:
+        hosts: yields hosts that are set up; the next one is taken after workload.rounds rounds.
+        workload: the workload.
+        asked: the settings.
+        patience: the number of rounds.
+        done: called after each round.
+
+    Returns:
+        a row for each of its tasks, and its limits.
+
+    Raises:
+        Failure: the workload has no tasks, or the host fails.
+    """
+    order = random.Random(_SEED)
+    tasks = list(workload.tasks(asked))
+    if not tasks:
+        raise Failure(f"the workload {workload.name} has no tasks", "its tasks() must yield some")
+    host = next(hosts)
+    taken = _Taken(tasks, list(workload.loops(host, asked)), asked.against)
+    begun = time.monotonic()
+    number = 0
+    while number < patience.least or (
+        time.monotonic() - begun < patience.seconds and not taken.is_known()
+    ):
+        fresh = workload.rounds and number % workload.rounds == 0
+        if fresh and number:
+            host = next(hosts)
+        if fresh or not number:
+            # The first round in a process does not count.
+            taken.round(host, order)
+        taken.add(*taken.round(host, order))
+        number += 1
+        done(1)
+    return taken.result()
+
+
+def _ms(runs: Sequence[Timed]) -> list[float]:
+    return [run.ns / 1e6 for run in runs]

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The variants of a bench: which trees run which workloads, and in which modes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pagemint.base.progress import note
+from pagemint.bench.link import Program
+from pagemint.bench.process import Host
+from pagemint.bench.workload import Variant, Workload
+from pagemint.trees.trees import Tree
+from pagemint.words import AGAIN, BASE, MODES, PATCHED
+
+# The first of these that a tree has is its default. A tree with the topic published is there to
+# show that mode.
+_DEFAULTS = ("published", "streaming")
+
+
+@dataclass(frozen=True)
+class Variants:
+    """The variants of a bench, or of one workload.
+
+    Attributes:
+        modal: those of a workload that writes a memmap.
+        plain: those of a workload without modes: one for each tree.
+    """
+
+    modal: tuple[Variant, ...]
+    plain: tuple[Variant, ...]
+
+
+def choose(program: Program, trees: Sequence[Tree], *, all_modes: bool) -> Variants:
+    """Return the variants of all trees; base takes part twice.
+
+    Args:
+        program: the host.
+        trees: base, and the trees that are compared with it.
+        all_modes: all modes of each tree, the default one first, instead of that one alone.
+    """
+    modal = [Variant(BASE), Variant(AGAIN)]
+    with Host(program) as host:
+        for tree in trees[1:]:
+            modes = modes_of(host, tree.name)
+            # The whole series has the topic published, too, but is not about it.
+            preferred = _DEFAULTS[1:] if tree.name == PATCHED else _DEFAULTS
+            default = [mode for mode in preferred if mode in modes][:1]
+            rest = [mode for mode in modes if mode not in default]
+            modes = [*default, *(rest if all_modes else [])]
+            modal += [Variant(tree.name, mode) for mode in modes or [""]]
+    return Variants(tuple(modal), tuple(Variant(tree.name) for tree in trees))
+
+
+def modes_of(host: Host, tree: str) -> list[str]:
+    """Return the modes that a tree has."""
+    return [mode for mode in MODES if host.ask("has_mode", tree=tree, name=mode)["has"] != "0"]
+
+
+def able(
+    chosen: Variants,
+    program: Program,
+    trees: Sequence[Tree],
+    workloads: Sequence[Workload],
+    against: str,
+) -> dict[Workload, Variants]:
+    """Return the variants of each workload, without the trees that lack its code.
+
+    A workload is left out if the tree `against` lacks its code, or all other trees do. A note says
+    what is left out.
+    """
+    found = {}
+    for workload in workloads:
+        lacking = {
+            tree.name: why for tree in trees if (why := _lacks(program, tree, workload)) is not None
+        }
+        for name, why in lacking.items():
+            note(f"pagemint: {workload.name} is left out for {name}: {why}")
+        left = [tree.name for tree in trees if tree.name not in lacking]
+        if against not in left or len(left) < 2:
+            note(f"pagemint: {workload.name} is left out: there is nothing to compare")
+            continue
+        names = {*left, AGAIN} if BASE in left else {*left}
+        found[workload] = Variants(
+            tuple(one for one in chosen.modal if one.tree in names),
+            tuple(one for one in chosen.plain if one.tree in names),
+        )
+    return found
+
+
+def _lacks(program: Program, tree: Tree, workload: Workload) -> str | None:
+    """Return why a tree cannot run a workload; None if it can."""
+    major, minor = (int(number) for number in tree.version.split(".")[:2])
+    if (major, minor) < workload.since:
+        return f"Linux {tree.version} does not have its code"
+    return program.lacks.get((tree.name, workload.file))

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A memmap that a native host shares with this process."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pagemint.bench.link import Program
+from pagemint.bench.process import Host
+from pagemint.bench.workload import FIRST_PFN
+from pagemint.words import STRUCT_PAGE
+
+POISON = 0xA5
+"""The byte that memmaps consist of before a run. No struct page consists of it."""
+
+
+@contextmanager
+def shared_map(program: Program, *, trace: bool, window: int) -> Iterator[tuple[Host, int]]:
+    """Start a host; yield it, and the descriptor of a memmap of `window` pages that it shares.
+
+    Args:
+        program: the host.
+        trace: whether the page_ref_set event is active.
+        window: pages from FIRST_PFN on.
+    """
+    memory = os.memfd_create("memmap")
+    try:
+        os.ftruncate(memory, window * STRUCT_PAGE)
+        with Host(program, memory) as host:
+            host.patch("plain", events=int(trace))
+            host.ask("map", first=FIRST_PFN, pages=window, fd=memory)
+            yield host, memory
+    finally:
+        os.close(memory)
+
+
+def blocks_of(host: Host, tree: str) -> list[str]:
+    """Return the pageblocks of a tree's last run, each as PFN:MIGRATETYPE:ISOLATED."""
+    blocks = host.ask("blocks", tree=tree)
+    return blocks["block"].split(",") if blocks else []

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The memmap of a device: memmap_init_zone_device() on single pages and on compounds."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
+
+from pagemint.bench.process import Host
+from pagemint.bench.workload import (
+    FIRST_PFN,
+    Asked,
+    Loop,
+    Task,
+    Timed,
+    Variant,
+    Workload,
+    choose,
+    fill_loops,
+    map_memmap,
+    memmap_bytes,
+    shares_work,
+)
+from pagemint.results.rows import Case
+from pagemint.words import PAGE
+
+
+@dataclass(frozen=True)
+class _Device:
+    """Arguments of the command init.
+
+    Attributes:
+        name: the name of the workload.
+        type: the type of the memory.
+        order: the order of its compounds.
+        altmap: whether the memmap lies on the device, and so is not deduplicated.
+    """
+
+    name: str
+    type: str
+    order: int = 0
+    altmap: bool = False
+
+    def pages(self, asked: Asked) -> int:
+        """Return how many pages are initialised: whole compounds only."""
+        return asked.device_bytes // PAGE >> self.order << self.order
+
+    def memory(self, asked: Asked) -> int:
+        """Return the bytes of the memmap, or 0 if no compound fits the device."""
+        return memmap_bytes(asked) if self.pages(asked) else 0
+
+    def tasks(self, asked: Asked) -> Iterable[Task]:
+        """Return every variant with one thread, and those that share work with more threads."""
+        for variant in asked.modal:
+            for threads in asked.threads if shares_work(variant) else (1,):
+                case = Case(
+                    self.name,
+                    asked.device_bytes,
+                    self.pages(asked),
+                    threads=threads,
+                    returns=asked.returns,
+                )
+                yield Task(case, variant, partial(self._run, variant, case))
+
+    def workload(self) -> Workload:
+        """Return the workload."""
+        return Workload(
+            name=self.name,
+            memory=self.memory,
+            setup=map_memmap,
+            tasks=self.tasks,
+            loops=_loops,
+        )
+
+    def _run(self, variant: Variant, case: Case, host: Host) -> Timed:
+        choose(host, variant, case.threads)
+        answer = host.ask(
+            "init",
+            tree=variant.tree,
+            start=FIRST_PFN,
+            pages=case.pages,
+            type=self.type,
+            order=self.order,
+            altmap=int(self.altmap),
+        )
+        return Timed(int(answer["ns"]))
+
+
+def _loops(host: Host, asked: Asked) -> Iterable[Loop]:
+    return fill_loops(host, asked, asked.threads)
+
+
+WORKLOADS = tuple(
+    device.workload()
+    for device in (
+        _Device("fsdax", "fsdax"),
+        _Device("devdax", "generic", 9, altmap=True),
+        _Device("devdax-1g", "generic", 18, altmap=True),
+        _Device("private", "private"),
+    )
+)
+"""devdax has compounds of 2 MiB, devdax-1g of 1 GiB."""

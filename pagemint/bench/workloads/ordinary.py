@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Ordinary memory: hot-added blocks brought online, and deferred struct page init at boot."""
+
+from collections.abc import Iterable
+from functools import partial
+
+from pagemint.bench.process import Host
+from pagemint.bench.workload import (
+    FIRST_PFN,
+    Asked,
+    Loop,
+    Task,
+    Timed,
+    Variant,
+    Workload,
+    choose,
+    fill_loops,
+    map_memmap,
+    memmap_bytes,
+)
+from pagemint.results.rows import Case
+from pagemint.words import PAGE, SECTION, STRUCT_PAGE
+
+_BLOCKS = (128 << 20, 2 << 30)
+"""Bytes of a memory block: the smallest on x86-64, and the one of machines with much memory."""
+
+_CHUNK = 4 << 20
+"""Bytes that boot initialises at a time, before it frees them."""
+
+_NUMBERS = (1, 64, 1024, 8192)
+"""The blocks of 128 MiB that are brought online, by their number in the zone."""
+
+_TIMED_PFN = FIRST_PFN + (_NUMBERS[-1] - 1) * SECTION
+"""The first page of the block that is timed: all blocks that are online before it are below."""
+
+
+def _pages(asked: Asked, block: int) -> int:
+    """Return how many pages are initialised: whole blocks only."""
+    return asked.device_bytes // block * block // PAGE
+
+
+def _case(name: str, asked: Asked, block: int, shown: int) -> Case:
+    return Case(
+        name, asked.device_bytes, _pages(asked, block), returns=asked.returns, block_bytes=shown
+    )
+
+
+def _hotplug_memory(asked: Asked) -> int:
+    """Return the bytes of the memmap, or 0 if the memory is smaller than a block."""
+    return memmap_bytes(asked) if asked.device_bytes >= _BLOCKS[0] else 0
+
+
+def _hotplug_tasks(asked: Asked) -> Iterable[Task]:
+    # No block is larger than the memory.
+    largest = 1 << asked.device_bytes.bit_length() - 1
+    for block in dict.fromkeys(min(block, largest) for block in _BLOCKS):
+        case = _case("hotplug", asked, block, block)
+        for variant in asked.modal:
+            yield Task(case, variant, partial(_hotplug, variant, case))
+
+
+def _hotplug(variant: Variant, case: Case, host: Host) -> Timed:
+    choose(host, variant)
+    answer = host.ask(
+        "hotplug",
+        tree=variant.tree,
+        start=FIRST_PFN,
+        pages=case.pages,
+        block=case.block_bytes // PAGE,
+    )
+    init, walk = int(answer["init"]), int(answer["walk"])
+    return Timed(init + walk, walk)
+
+
+def _online_memory(asked: Asked) -> int:
+    return SECTION * STRUCT_PAGE
+
+
+def _online_setup(host: Host, asked: Asked) -> int:
+    answer = host.ask("map", first=_TIMED_PFN, pages=SECTION)
+    host.ask("repeat", pages=SECTION, times=_NUMBERS[-1] - 1)
+    return int(answer["huge"])
+
+
+def _online_tasks(asked: Asked) -> Iterable[Task]:
+    for number in _NUMBERS:
+        case = Case(
+            "online",
+            SECTION * PAGE,
+            SECTION,
+            returns=asked.returns,
+            operation=f"block {number:,}",
+        )
+        for variant in asked.plain:
+            yield Task(case, variant, partial(_online, variant, number))
+
+
+def _online(variant: Variant, number: int, host: Host) -> Timed:
+    answer = host.ask("online", tree=variant.tree, start=_TIMED_PFN, before=number - 1)
+    return Timed(int(answer["ns"]))
+
+
+def _boot_memory(asked: Asked) -> int:
+    """Return the bytes of the memmap, or 0 if the memory is smaller than a chunk."""
+    return memmap_bytes(asked) if _pages(asked, _CHUNK) else 0
+
+
+def _boot_tasks(asked: Asked) -> Iterable[Task]:
+    case = _case("boot", asked, _CHUNK, 0)
+    for variant in asked.modal:
+        yield Task(case, variant, partial(_boot, variant, case))
+
+
+def _boot(variant: Variant, case: Case, host: Host) -> Timed:
+    choose(host, variant)
+    answer = host.ask(
+        "boot",
+        tree=variant.tree,
+        start=FIRST_PFN,
+        pages=case.pages,
+        free0=FIRST_PFN,
+        end0=FIRST_PFN + case.pages,
+    )
+    return Timed(int(answer["ns"]))
+
+
+def _loops(host: Host, asked: Asked) -> Iterable[Loop]:
+    return fill_loops(host, asked, (1,))
+
+
+WORKLOADS = (
+    Workload("hotplug", _hotplug_memory, map_memmap, _hotplug_tasks, _loops),
+    Workload("boot", _boot_memory, map_memmap, _boot_tasks, _loops),
+    Workload(
+        "online", _online_memory, _online_setup, _online_tasks, lambda host, asked: (), sized=False
+    ),
+)
+"""Each uses one thread. The kernel's hot-add has one, and its boot one for each piece of memory."""

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The memmap of a device from the page allocator: its blocks of 2 MiB, and then the fill.
+
+Only whole sections of 128 MiB take part: each has one block.
+"""
+
+from collections.abc import Iterable
+from functools import partial
+
+from pagemint.bench.process import Host
+from pagemint.bench.workload import (
+    FIRST_PFN,
+    Asked,
+    Task,
+    Timed,
+    Variant,
+    Workload,
+    choose,
+    map_window,
+)
+from pagemint.results.rows import Case
+from pagemint.words import PAGE, SECTION, STRUCT_PAGE
+
+BLOCK = SECTION * STRUCT_PAGE // PAGE
+"""Pages of the memmap of a section."""
+
+
+def _sections(asked: Asked) -> int:
+    """Return the number of whole sections, and of the blocks for their memmap."""
+    return asked.device_bytes // PAGE // SECTION
+
+
+def pages(asked: Asked) -> int:
+    """Return the pages whose memmap is mapped: those of the device, and those of its memmap."""
+    return _sections(asked) * (SECTION + BLOCK)
+
+
+def _memory(asked: Asked) -> int:
+    return pages(asked) * STRUCT_PAGE
+
+
+def _setup(host: Host, asked: Asked) -> int:
+    return map_window(host, pages(asked))
+
+
+def case_of(workload: str, operation: str, asked: Asked) -> Case:
+    """Return the condition of an operation on each section of the device."""
+    sections = _sections(asked)
+    return Case(
+        workload,
+        asked.device_bytes,
+        sections * SECTION,
+        returns=asked.returns,
+        operation=operation,
+        times=sections,
+    )
+
+
+def _tasks(asked: Asked) -> Iterable[Task]:
+    case = case_of("vmemmap", "blocks and fill", asked)
+    for variant in asked.modal:
+        yield Task(case, variant, partial(run, variant, case))
+
+
+def run(variant: Variant, case: Case, host: Host) -> Timed:
+    """Write the memmap of a device from blocks that were just allocated."""
+    choose(host, variant)
+    # The struct pages of the blocks are behind those of the device.
+    memory = FIRST_PFN + case.pages
+    made = host.ask("vmemmap", tree=variant.tree, first=FIRST_PFN, blocks=case.times, page=memory)
+    fill = host.ask(
+        "init", tree=variant.tree, start=FIRST_PFN, pages=case.pages, type="private", order=0
+    )
+    return Timed(int(made["ns"]) + int(fill["ns"]))
+
+
+WORKLOADS = (
+    Workload(
+        name="vmemmap",
+        memory=_memory,
+        setup=_setup,
+        tasks=_tasks,
+        loops=lambda host, asked: (),
+        since=(7, 3),
+    ),
+)

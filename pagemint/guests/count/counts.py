@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Counts the work of operations on device memory, in emulated guests with both kernels."""
+
+import re
+import tempfile
+from pathlib import Path
+from typing import Literal
+
+from pagemint.base import cache
+from pagemint.base.progress import step
+from pagemint.base.run import run as run_program
+from pagemint.guests.count import plugin as count_plugin
+from pagemint.guests.outside import lab
+from pagemint.guests.outside.guest import Guest
+from pagemint.results.counted import PERIOD, WAITS
+from pagemint.results.rows import Counts, Operation
+from pagemint.trees.image import Kernel
+from pagemint.trees.stock import StockKernel
+
+FRAGMENTS = (*lab.FRAGMENTS, "count")
+"""The files of pagemint/guests/config that configure the kernels."""
+
+CPU = "qemu64,+pdpe1gb,+clflushopt,+clwb"
+"""The emulated CPU. It is the same under every version of QEMU, and has what the drivers use."""
+
+DEVICE = 65 << 27
+"""Bytes of the device. Its start is not aligned, so 64 whole memory blocks of 128 MiB fit."""
+
+MARK = "__x64_sys_personality"
+"""The function that the plugin takes for a mark: inside/marks.py makes the guest call it."""
+
+# With -icount the guest's clock follows its instructions, so timer interrupts take the same share
+# of each run.
+_OPTIONS = f"-cpu {CPU} -icount shift=0"
+_SHARE = 1000  # a function is kept if it has more than 1/1000 of the instructions or bytes
+
+
+def emulated() -> str:
+    """Return the emulated CPU and the emulator."""
+    said = run_program(["qemu-system-x86_64", "--version"], what="asking QEMU for its version")
+    version = re.search(r"version (\S+)", said)
+    return f"{CPU}, QEMU {version[1] if version else 'of an unknown version'}"
+
+
+def run(kernels: list[Kernel], limit: float) -> list[Operation]:
+    """Return the operations in each kernel.
+
+    Args:
+        kernels: base and patched, or a stock kernel alone.
+        limit: seconds that a guest may take.
+
+    Raises:
+        Failure: a guest fails, or the plugin cannot be compiled.
+    """
+    found = []
+    for kernel in kernels:
+        with step(f"counting operations in the {kernel.variant} kernel, some minutes"):
+            stock = isinstance(kernel, StockKernel)
+            found += count(kernel, limit, "stock-operations" if stock else "operations")
+    return found
+
+
+def count(
+    kernel: Kernel, limit: float, scenario: str = "operations", device: int = DEVICE
+) -> list[Operation]:
+    """Return the operations of a scenario in one kernel, on a device of that many bytes."""
+    plugin = count_plugin.make()
+    with tempfile.TemporaryDirectory(prefix="pagemint-count-") as name:
+        directory = Path(name)
+        options = count_plugin.option(plugin, _symbols(kernel, limit), MARK, directory)
+        guest = Guest(
+            "tcg",
+            device,
+            limit,
+            cpus=1,
+            options=" ".join((_OPTIONS, *options)),
+            append="init_on_alloc=1",
+        )
+        records, _ = guest.run(kernel, scenario, 1, DEVICE)
+        windows = count_plugin.windows(directory)
+    return [
+        operation(
+            record.get("tree", kernel.variant),
+            record["operation"],
+            record["bytes"],
+            windows[record["window"]],
+        )
+        for record in records
+    ]
+
+
+def _symbols(kernel: Kernel, limit: float) -> str:
+    """Return the addresses of a kernel's functions."""
+    if not isinstance(kernel, StockKernel):
+        return (kernel.built / "System.map").read_text()
+
+    # Debian's System.map is empty, but kallsyms is not, and without KASLR no boot differs.
+    def ask(work: Path) -> None:
+        with step(f"asking {kernel.release} for its functions"):
+            records, _ = Guest("tcg", DEVICE, limit).run(kernel, "symbols", 1, DEVICE)
+        (work / "symbols").write_text(records[0]["symbols"])
+
+    return (cache.entry("stock-symbols", kernel.built.name, ask) / "symbols").read_text()
+
+
+def operation(
+    tree: Literal["base", "patched", "module"], name: str, size: int, counted: dict[str, Counts]
+) -> Operation:
+    """Return an operation, with the functions that wait or whose share is large enough to keep."""
+    total = sum(counted.values(), start=Counts(0, 0, 0, 0, 0, 0))
+    kept = {
+        function: counts
+        for function, counts in counted.items()
+        if (function in (*WAITS, PERIOD) and counts.calls)
+        or counts.instructions * _SHARE > total.instructions
+        or (counts.stored + counts.loaded) * _SHARE > total.stored + total.loaded
+    }
+    by_size = sorted(kept, key=lambda one: (kept[one].instructions, one), reverse=True)
+    return Operation(name, tree, size, total, {one: kept[one] for one in by_size})

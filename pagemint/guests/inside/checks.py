@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Checks that a device works as memory, and that its data survives a rebind."""
+
+import ctypes
+import mmap
+import os
+import random
+import re
+import resource
+import signal
+import struct
+import subprocess
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import ParamSpec, Protocol
+
+from pagemint.guests.inside.devices import ALIGN, Device, run, the_one
+from pagemint.guests.inside.filesystems import SMALL, make, mounted
+from pagemint.guests.inside.record import Record
+
+PAGE = mmap.PAGESIZE
+FILE = 8 << 20  # bytes of a file
+CHUNKS = 8  # of ALIGN bytes each, spread over a device
+ANONYMOUS = 32 << 20  # bytes of a process on a device that is ordinary memory
+HUGE_PAGES = 16
+SYNC = 0x03 | 0x80000  # MAP_SHARED_VALIDATE and MAP_SYNC
+MPOL_DEFAULT, MPOL_BIND, MPOL_MF_STRICT, MPOL_MF_MOVE = 0, 2, 1, 2
+SYS_MBIND, SYS_SET_MEMPOLICY = 237, 238
+NODES = 1024  # bits of a mask of nodes
+SLACK = 64  # faults of the program itself, beside those of the chunks
+LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+P = ParamSpec("P")
+
+
+class Bindable(Protocol):
+    """A device that can be bound to its driver."""
+
+    def bind(self) -> object:
+        """Bind it."""
+
+    def unbind(self) -> object:
+        """Take it from its driver."""
+
+
+def check(name: str, work: Callable[P, str], *args: P.args, **named: P.kwargs) -> Record:
+    """Return the record of a check; `work` returns its finding, and raises if the check fails."""
+    try:
+        said, outcome = work(*args, **named), "pass"
+    except (OSError, RuntimeError) as error:
+        said, outcome = str(error), "fail"
+    return {"check": name, "outcome": outcome, "said": said, "must_pass": True}
+
+
+def child(work: Callable[[], None]) -> int:
+    """Start a process that does `work` and ends; return its number."""
+    number = os.fork()
+    if number:
+        return number
+    status = 1
+    try:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        work()
+        status = 0
+    except Exception:  # the process must not go on with what its parent does
+        traceback.print_exc()
+    finally:
+        os._exit(status)
+
+
+def status_of(number: int) -> int:
+    """Wait for the end of a process; return its status, or minus the signal that ended it."""
+    return os.waitstatus_to_exitcode(os.waitpid(number, 0)[1])
+
+
+def pattern(seed: int, size: int) -> bytes:
+    """Return `size` pseudo-random bytes."""
+    return random.Random(seed).randbytes(size)
+
+
+def expect(same: bool, what: str) -> None:
+    """Fail the check with `what` unless `same`."""
+    if not same:
+        raise RuntimeError(what)
+
+
+def files(device: Bindable) -> Iterator[Record]:
+    """Hold files on a bound fsdax device, in each file system."""
+    for kind in SMALL:
+        yield {"running": f"files on {kind}"}
+        yield check(f"files on {kind}", _files_on, kind, device)
+
+
+def _files_on(kind: str, device: Bindable) -> str:
+    block = the_one("pmem*", "/dev")
+    make(SMALL[kind], block)
+    halves = pattern(1, FILE), pattern(2, FILE)
+    with mounted(kind, block) as directory, (directory / "data").open("wb+") as file:
+        file.write(halves[0])
+        file.write(bytes(FILE))
+        file.flush()
+        # MAP_SYNC fails unless the file system maps the device itself.
+        with mmap.mmap(file.fileno(), 2 * FILE, flags=SYNC) as mapped:
+            expect(mapped[:FILE] == halves[0], "what was written is not what is mapped")
+            mapped[FILE:] = halves[1]
+            mapped.flush()
+        os.fsync(file.fileno())
+    device.unbind()
+    device.bind()
+    with mounted(kind, block) as directory:
+        expect((directory / "data").read_bytes() == b"".join(halves), "the data changed")
+    return f"{2 * FILE >> 20} MiB held over a rebind"
+
+
+def mapping(device: Device) -> Iterator[Record]:
+    """Map a bound devdax device, with faults of ALIGN bytes."""
+    yield {"running": "mapping"}
+    yield check("mapping", lambda: _map(device))
+
+
+def _map(device: Device) -> str:
+    faults = _write_chunks()
+    device.unbind()
+    device.bind()
+    with _mapped() as (whole, offsets):
+        for number, offset in enumerate(offsets):
+            same = whole[offset : offset + ALIGN] == pattern(number, ALIGN)
+            expect(same, f"the data at {offset} changed")
+    return f"{CHUNKS * ALIGN >> 20} MiB by {faults} faults held over a rebind"
+
+
+def _write_chunks() -> int:
+    """Write the chunks of the device, and return how many faults that took."""
+    chunks = [pattern(number, ALIGN) for number in range(CHUNKS)]
+    with _mapped() as (whole, offsets):
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        for chunk, offset in zip(chunks, offsets, strict=True):
+            whole[offset : offset + ALIGN] = chunk
+        faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+    expect(CHUNKS <= faults < CHUNKS + SLACK, f"{CHUNKS} times {ALIGN} bytes: {faults} faults")
+    return faults
+
+
+@contextmanager
+def _mapped() -> Iterator[tuple[mmap.mmap, list[int]]]:
+    """Map the whole device; yield the mapping and the offsets of the chunks, up to its end."""
+    path = the_one("dax*.*", "/dev")
+    size = int(Path("/sys/bus/dax/devices", path.name, "size").read_text())
+    with path.open("rb+", buffering=0) as file, mmap.mmap(file.fileno(), size) as whole:
+        count = size // ALIGN
+        yield whole, [ALIGN * (number * (count - 1) // (CHUNKS - 1)) for number in range(CHUNKS)]
+
+
+def kmem(device: Device) -> Iterator[Record]:
+    """Make a bound devdax device ordinary memory, use it, and make it a device again."""
+    dax = the_one("dax*.*", "/dev").name
+    yield {"running": "system-ram"}
+    yield check("system-ram", lambda: _use_as_ram(dax))
+    yield {"running": "back to devdax"}
+    yield check("back to devdax", lambda: _back(dax, device))
+
+
+def _use_as_ram(dax: str) -> str:
+    run("daxctl", "reconfigure-device", "--mode=system-ram", dax)
+    sysfs = Path("/sys/bus/dax/devices", dax)
+    start = int((sysfs / "resource").read_text(), 0)
+    end = start + int((sysfs / "size").read_text())
+    node = int((sysfs / "target_node").read_text())
+    data = pattern(3, ANONYMOUS)
+    with mmap.mmap(-1, ANONYMOUS, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:
+        address = address_of(memory)
+        bind_memory(address, ANONYMOUS, node)
+        memory[:] = data
+        frames = frames_of(address, ANONYMOUS)
+        outside = sum(not start <= frame * PAGE < end for frame in frames)
+        expect(not outside, f"{outside} of {len(frames)} pages are not on the device")
+        expect(memory[:] == data, "the data changed")
+    return f"{ANONYMOUS >> 20} MiB of a process on the device, node {node}"
+
+
+def address_of(memory: mmap.mmap) -> int:
+    """Return the address of `memory`."""
+    return ctypes.addressof(ctypes.c_char.from_buffer(memory))
+
+
+def bind_memory(address: int, size: int, node: int) -> None:
+    """Bind mapped memory to `node`."""
+    flags = MPOL_MF_STRICT | MPOL_MF_MOVE
+    system_call(SYS_MBIND, address, size, MPOL_BIND, _mask(node), NODES, flags)
+
+
+def take_memory_from(node: int | None) -> None:
+    """Bind the memory of this process, and of programs that it starts, to a node or to none."""
+    if node is None:
+        system_call(SYS_SET_MEMPOLICY, MPOL_DEFAULT, None, 0)
+    else:
+        system_call(SYS_SET_MEMPOLICY, MPOL_BIND, _mask(node), NODES)
+
+
+def _mask(node: int) -> object:
+    mask = (ctypes.c_ulong * (NODES // 64))()
+    mask[node // 64] = 1 << node % 64
+    return mask
+
+
+def system_call(*words: object) -> None:
+    """Make a system call that returns 0; OSError if it fails."""
+    # As they are, integers would be passed with 32 bits.
+    if LIBC.syscall(*(ctypes.c_long(one) if isinstance(one, int) else one for one in words)):
+        raise OSError(ctypes.get_errno(), f"system call {words[0]} failed")
+
+
+def frames_of(address: int, size: int) -> list[int]:
+    """Return the page frame numbers of mapped memory."""
+    with Path("/proc/self/pagemap").open("rb") as file:
+        file.seek(address // PAGE * 8)
+        words = struct.unpack(f"<{size // PAGE}Q", file.read(size // PAGE * 8))
+    return [word & (1 << 55) - 1 if word >> 63 else 0 for word in words]
+
+
+def _back(dax: str, device: Device) -> str:
+    run("daxctl", "reconfigure-device", "--mode=devdax", "--force", dax)
+    return _map(device)
+
+
+def hmm(program: Path, module: str) -> Iterator[Record]:
+    """Run the kernel's own tests of device-private memory; a record for each."""
+    run("insmod", module)
+    Path("/proc/sys/vm/nr_hugepages").write_text(str(HUGE_PAGES))
+    yield from selftest(program)
+    Path("/proc/sys/vm/nr_hugepages").write_text("0")
+    run("rmmod", "test_hmm")
+
+
+def selftest(program: Path) -> Iterator[Record]:
+    """Run a program of the kernel's own tests; a record for each."""
+    yield {"running": program.name}
+    done = subprocess.run([program], capture_output=True, text=True, check=False)
+    records = list(tap(done.stdout))
+    if not records:
+        raise RuntimeError(f"{program.name} ended with {done.returncode} and no result")
+    yield from records
+
+
+def tap(output: str) -> Iterator[Record]:
+    """Read the results of a selftest; the messages of a test come before its result."""
+    said = ""
+    for line in output.splitlines():
+        found = re.match(r"(not )?ok \d+ (.*?)(?:(?<= )# SKIP ?(.*))?$", line)
+        if not found:
+            said = line.removeprefix("# ")
+            continue
+        skipped = found[3] is not None
+        outcome = "skip" if skipped else "fail" if found[1] else "pass"
+        told = {"skip": found[3], "fail": said, "pass": ""}[outcome]
+        # Some tests are skipped without a name.
+        name = found[2].rstrip() or found[3]
+        yield {"check": name, "outcome": outcome, "said": told, "must_pass": False}

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Runs suites that the user has on this machine: xfstests, and the tests of ndctl."""
+
+import json
+import shlex
+import tempfile
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterator
+from pathlib import Path
+
+from pagemint.guests.inside.checks import expect
+from pagemint.guests.inside.devices import run
+from pagemint.guests.inside.foreign import judged, ran
+from pagemint.guests.inside.record import Record
+
+# Short tests of the groups "dax" and "mmap": a minute or two each in an emulated guest.
+GENERIC = (
+    *(29, 30, 80, 141, 215, 246, 248, 413, 428, 437, 452, 462, 499, 503, 511),
+    *(605, 606, 607, 608, 623, 638, 647, 749),
+)
+OWN = {"ext4": ("ext4/031", "ext4/047"), "xfs": ("xfs/550", "xfs/551", "xfs/552")}
+MAKE = {"ext4": ("-F", "-b", "4096"), "xfs": ("-f",)}  # options of mkfs
+XFSTESTS_PATIENCE = 1700  # seconds for each file system
+NDCTL_TESTS = (
+    *("dax-dev", "dax-ext4.sh", "dax-xfs.sh", "mmap.sh"),
+    *("device-dax", "device-dax-fio.sh", "revoke-devmem"),
+)
+SKIPPED = (77,)  # the status of a test of ndctl that cannot run
+
+
+def xfstests(suite: Path) -> Iterator[Record]:
+    """Run tests of DAX and of mappings on fsdax, in each file system.
+
+    Args:
+        suite: the directory in which xfstests was built.
+    """
+    # Not two partitions: xfs uses DAX for one file system of a device only.
+    for number in (0, 1):
+        run("ndctl", "create-namespace", "-f", "-m", "fsdax", "-e", f"namespace{number}.0")
+    for kind in OWN:
+        yield {"running": f"xfstests on {kind}"}
+        yield from _xfstests(suite, kind)
+
+
+def _xfstests(suite: Path, kind: str) -> Iterator[Record]:
+    tests = (*(f"generic/{number:03}" for number in GENERIC), *OWN[kind])
+    with tempfile.TemporaryDirectory() as name:
+        results, config = Path(name), Path(name, "config")
+        settings = {
+            "FSTYP": kind,
+            "TEST_DEV": "/dev/pmem0",
+            "TEST_DIR": results / "test",
+            "SCRATCH_DEV": "/dev/pmem1",
+            "SCRATCH_MNT": results / "scratch",
+            "MKFS_OPTIONS": shlex.quote(shlex.join(MAKE[kind])),
+            "MOUNT_OPTIONS": "'-o dax=always'",
+            "TEST_FS_MOUNT_OPTS": "'-o dax=always'",
+            "RESULT_BASE": results,
+        }
+        config.write_text("".join(f"export {name}={value}\n" for name, value in settings.items()))
+        (results / "test").mkdir()
+        (results / "scratch").mkdir()
+        run(f"mkfs.{kind}", "-q", *MAKE[kind], "/dev/pmem0")
+        done = ran(
+            ["./check", "-R", "xunit", *tests],
+            directory=suite,
+            patience=XFSTESTS_PATIENCE,
+            HOST_OPTIONS=str(config),
+        )
+        found = results / "result.xml"
+        expect(found.exists(), f"xfstests wrote no result, but {done.stdout[-200:]!r}")
+        for case in ElementTree.parse(found).getroot().iter("testcase"):
+            trouble = next((part for part in case if part.tag in ("skipped", "failure")), None)
+            outcome = "pass" if trouble is None else "skip" if trouble.tag == "skipped" else "fail"
+            said = "" if trouble is None else trouble.get("message", "").strip()
+            check = f"{case.get('name')} on {kind}"
+            yield {"check": check, "outcome": outcome, "said": said, "must_pass": False}
+
+
+def ndctl(build: Path) -> Iterator[Record]:
+    """Run the tests of ndctl that need pmem, and no driver of the kernel's that is made for tests.
+
+    Args:
+        build: the build directory of ndctl, configured with its destructive tests.
+    """
+    known = {
+        one["name"]: one for one in json.loads((build / "meson-info/intro-tests.json").read_text())
+    }
+    for name in NDCTL_TESTS:
+        yield {"running": f"ndctl's {name}"}
+        expect(
+            name in known,
+            f"ndctl has no test {name}: configure -Dtest=enabled -Ddestructive=enabled",
+        )
+        one = known[name]
+        # The scripts look for cxl in the build directory, but write to their own.
+        env = {**one["env"], "CXL": str(build / "cxl/cxl")}
+        yield judged(f"ndctl's {name}", ran(one["cmd"], **env), SKIPPED)

@@ -1,0 +1,294 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Performs each operation on device memory between two marks, so that QEMU can count it.
+
+A kernel of the series runs its operations in its default mode, a stock kernel without the module
+and with it.
+"""
+
+import ctypes
+import fcntl
+import mmap
+import os
+import resource
+import struct
+import time
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from pathlib import Path
+
+from pagemint.guests.inside import tracing
+from pagemint.guests.inside.checks import PAGE, SLACK, address_of, expect
+from pagemint.guests.inside.devices import (
+    ALIGN,
+    DAX,
+    MAPPED,
+    MEMORY,
+    NAMESPACE,
+    PROBE,
+    Device,
+    Namespace,
+    PrivateMemory,
+    run,
+    the_one,
+    unbound_dax,
+)
+from pagemint.guests.inside.filesystems import ALIGNED, make, mounted
+from pagemint.guests.inside.marks import Marks
+from pagemint.guests.inside.modes import Modes, counted, counts, permit_sharing
+from pagemint.guests.inside.record import Record
+
+HMM = Path("/dev/hmm_dmirror0")
+NAMESPACE_SIZE = Path("/sys/bus/nd/devices", NAMESPACE, "size")
+PRIVATE = 4 << 30  # bytes of device-private memory
+PRIVATE_FOLIOS = 1024
+MOVED = 32  # folios that migrate
+BLOCKS = (16, 64)  # memory blocks that go online
+SETTLE = 0.3  # seconds
+TO_DEVICE, TO_SYSTEM = 2, 3  # commands of test_hmm
+
+
+class Operations(Marks):
+    """Marks the beginning and the end of operations."""
+
+    def around(self, name: str, size: int, work: Callable[[], object]) -> Record:
+        """Return the record of an operation on `size` bytes, with the number of its window."""
+        # Later work of the kernel, such as freeing memory after a grace period, must not count.
+        time.sleep(SETTLE)
+        self.mark()
+        work()
+        record = {"operation": name, "window": self.window, "bytes": size}
+        self.mark()
+        return record
+
+
+def everything(hmm_module: str) -> Iterator[Record]:
+    """Perform all operations that the kernel has."""
+    marks = _quiet()
+    yield marks.around("nothing", 0, lambda: None)
+    yield from _private(marks)
+    yield from _binds(marks, "fsdax map=dev", Namespace("pfn", "pmem"), _files)
+    yield from _binds(marks, "fsdax map=mem", Namespace("pfn", "ram"), None)
+    yield from _shared_binds(marks, "dev", "pmem")
+    yield from _shared_binds(marks, "mem", "ram")
+    yield from _binds(marks, "devdax map=dev", Namespace("dax", "pmem"), _mappings)
+    yield from _binds(marks, "devdax map=mem", Namespace("dax", "ram"), _mappings)
+    yield from _fsdev(marks)
+    yield from _kmem(marks)
+    yield from _migration(marks, hmm_module)
+
+
+def on_device() -> Iterator[Record]:
+    """Bind fsdax with its memmap on the device, written and shared."""
+    marks = _quiet()
+    yield from _binds(marks, "fsdax map=dev", Namespace("pfn", "pmem"), None)
+    yield from _shared_binds(marks, "dev", "pmem")
+
+
+def stock(modes: Modes) -> Iterator[Record]:
+    """Bind a device of each kind, on a stock kernel without its module and with it."""
+    marks = _quiet()
+    kinds: dict[str, Callable[[], tuple[Device, int]]] = {
+        "coherent or private": lambda: (PrivateMemory(PRIVATE), PRIVATE),
+        **{
+            f"{kind} map={place}": partial(_namespace, driver, where)
+            for kind, driver in (("fsdax", "pfn"), ("devdax", "dax"))
+            for place, where in (("dev", "pmem"), ("mem", "ram"))
+        },
+    }
+    for name, prepare in kinds.items():
+        yield {"running": name}
+        device, size = prepare()
+        for tree in ("base", "module"):
+            modes.choose(tree)
+            # Warm up: later binds reuse memory that the first one allocates.
+            device.bind()
+            device.unbind()
+            before = counts()
+            yield {**marks.around(f"bind {name}", size, device.bind), "tree": tree}
+            filled = counted(before).get("pages_filled", 0)
+            expect((tree == "module") == (filled > 0), f"{name}, {tree}: {filled} pages filled")
+            device.unbind()
+
+
+def symbols() -> Iterator[Record]:
+    """Return the addresses of the kernel's functions."""
+    yield {"symbols": "\n".join(tracing.symbols())}
+
+
+def _namespace(driver: str, where: str) -> tuple[Device, int]:
+    return Namespace(driver, where), int(NAMESPACE_SIZE.read_text())
+
+
+def _quiet() -> Operations:
+    """Turn off work that the kernel does in the background, and return the marks."""
+    # The console prints at any time, and slowly; errors and warnings are enough.
+    Path("/proc/sys/kernel/printk").write_text("5")
+    # khugepaged copies memory at any time; only memory that asks for it needs huge pages here.
+    Path("/sys/kernel/mm/transparent_hugepage/enabled").write_text("madvise")
+    # vmstat_update() frees pages that a CPU keeps for itself; an operation would allocate others.
+    Path("/proc/sys/vm/stat_interval").write_text("3600")
+    return Operations()
+
+
+def _binds(
+    marks: Operations,
+    name: str,
+    device: Device,
+    use: Callable[[Operations, str], Iterator[Record]] | None,
+) -> Iterator[Record]:
+    """Bind a device, use it, unbind it, and bind it again."""
+    yield {"running": name}
+    size = int(NAMESPACE_SIZE.read_text())
+    yield marks.around(f"bind {name}", size, device.bind)
+    if use:
+        yield from use(marks, name)
+    yield marks.around(f"unbind {name}", size, device.unbind)
+    yield marks.around(f"rebind {name}", size, device.bind)
+
+
+def _shared_binds(marks: Operations, place: str, where: str) -> Iterator[Record]:
+    """Bind fsdax whose sections share a memmap."""
+    permit_sharing(True)
+    yield from _binds(marks, f"fsdax map={place}, shared memmap", Namespace("pfn", where), None)
+    permit_sharing(False)
+
+
+def _private(marks: Operations) -> Iterator[Record]:
+    for name, shared in (("device-private", False), ("device-private, shared memmap", True)):
+        permit_sharing(shared)
+        yield from _private_as(marks, name)
+    permit_sharing(False)
+
+
+def _private_as(marks: Operations, name: str) -> Iterator[Record]:
+    yield {"running": name}
+    memory = PrivateMemory(PRIVATE)
+    yield marks.around(f"bind {name}", PRIVATE, memory.bind)
+    folios, size = PROBE / "folios", PRIVATE_FOLIOS * ALIGN
+    if folios.exists():  # not before Linux 7.2
+        take, drop = (partial(folios.write_text, str(number)) for number in (PRIVATE_FOLIOS, 0))
+        yield marks.around(f"allocate {name}", size, take)
+        yield marks.around(f"free {name}", size, drop)
+    yield marks.around(f"unbind {name}", PRIVATE, memory.unbind)
+    yield marks.around(f"rebind {name}", PRIVATE, memory.bind)
+    memory.unbind()
+
+
+def _files(marks: Operations, name: str) -> Iterator[Record]:
+    block = the_one("pmem*", "/dev")
+    for kind, command in ALIGNED.items():
+        yield {"running": f"files on {kind}, {name}"}
+        make(command, block)
+        yield from _faults(marks, kind, block)
+
+
+def _faults(marks: Operations, kind: str, block: Path) -> Iterator[Record]:
+    with mounted(kind, block) as directory, (directory / "data").open("wb+") as file:
+        os.posix_fallocate(file.fileno(), 0, MAPPED)
+        with mmap.mmap(file.fileno(), MAPPED) as memory:
+            yield _touch(marks, f"first fault, new {kind} file", memory)
+            yield marks.around(f"unmap {kind} file", MAPPED, memory.close)
+        with mmap.mmap(file.fileno(), MAPPED) as memory:
+            yield _touch(marks, f"second fault, new {kind} file", memory)
+    # Unmounting made the kernel forget the file's folios.
+    with mounted(kind, block) as directory, (directory / "data").open("rb+") as file:
+        for which in ("first", "second"):
+            with mmap.mmap(file.fileno(), MAPPED) as memory:
+                yield _touch(marks, f"{which} fault, existing {kind} file", memory)
+        cut = partial(os.truncate, file.fileno(), 0)
+        yield marks.around(f"truncate {kind} file", MAPPED, cut)
+
+
+def _mappings(marks: Operations, name: str) -> Iterator[Record]:
+    with the_one("dax*.*", "/dev").open("rb+", buffering=0) as file:
+        for which in ("first", "second"):
+            with mmap.mmap(file.fileno(), MAPPED) as memory:
+                yield _touch(marks, f"{which} fault, {name}", memory)
+                if which == "first":
+                    yield marks.around(f"unmap {name}", MAPPED, memory.close)
+
+
+def _touch(marks: Operations, name: str, memory: mmap.mmap) -> Record:
+    """Write to each 2 MiB of mapped memory, which faults once for each."""
+
+    def touch() -> None:
+        for offset in range(0, MAPPED, ALIGN):
+            memory[offset] = 1
+
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    record = marks.around(name, MAPPED, touch)
+    faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+    most = MAPPED // ALIGN + SLACK
+    expect(faults <= most, f"{name}: {faults} faults, not at most {most}")
+    return record
+
+
+def _fsdev(marks: Operations) -> Iterator[Record]:
+    yield {"running": "fsdev"}
+    driver = DAX / "drivers/fsdev_dax"
+    if not driver.exists():
+        return  # Linux 6.12
+    name, size = unbound_dax()
+    for what, file in (("bind", "new_id"), ("unbind", "unbind"), ("rebind", "bind")):
+        work = partial((driver / file).write_text, name)
+        yield marks.around(f"{what} fsdev", size, work)
+    (driver / "unbind").write_text(name)
+
+
+def _kmem(marks: Operations) -> Iterator[Record]:
+    yield {"running": "kmem"}
+    driver = DAX / "drivers/kmem"
+    name, size = unbound_dax()
+    (MEMORY / "auto_online_blocks").write_text("offline")
+    old = set(MEMORY.glob("memory*"))
+    block = int((MEMORY / "block_size_bytes").read_text(), 16)
+    for count, bind in zip(BLOCKS, ("new_id", "bind"), strict=True):
+        added = marks.around("add kmem", size, partial((driver / bind).write_text, name))
+        new = sorted(set(MEMORY.glob("memory*")) - old, key=lambda one: int(one.name[6:]))[:count]
+        expect(len(new) == count, f"{len(new)} memory blocks were added, not {count}")
+        online = marks.around(
+            f"online {count} blocks", count * block, partial(_change, new, "online_movable")
+        )
+        # The last block goes first, so that the zone shrinks each time.
+        offline = marks.around(
+            f"offline {count} blocks", count * block, partial(_change, new[::-1], "offline")
+        )
+        removed = marks.around("remove kmem", size, partial((driver / "unbind").write_text, name))
+        yield from (online,) if count < BLOCKS[-1] else (added, online, offline, removed)
+
+
+def _change(blocks: list[Path], state: str) -> None:
+    for block in blocks:
+        (block / "state").write_text(state)
+
+
+def _migration(marks: Operations, hmm_module: str) -> Iterator[Record]:
+    """Move folios to the device-private memory of test_hmm, and back."""
+    yield {"running": "migration"}
+    run("insmod", hmm_module)
+    size = MOVED * ALIGN
+    # One folio more to warm up: the first migration allocates memory for the device.
+    with mmap.mmap(-1, size + 2 * ALIGN, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:
+        start = -(-address_of(memory) // ALIGN) * ALIGN
+        skipped = start - address_of(memory)
+        memory.madvise(mmap.MADV_HUGEPAGE)
+        for offset in range(skipped, skipped + size + ALIGN, ALIGN):
+            memory[offset] = 1
+        with HMM.open("rb+", buffering=0) as device:
+            _migrate(device.fileno(), TO_DEVICE, [start])
+            folios = range(start + ALIGN, start + ALIGN + size, ALIGN)
+            for what, command in (("device", TO_DEVICE), ("system", TO_SYSTEM)):
+                work = partial(_migrate, device.fileno(), command, folios)
+                yield marks.around(f"migrate to {what}", size, work)
+    run("rmmod", "test_hmm")
+
+
+def _migrate(device: int, command: int, folios: Iterable[int]) -> None:
+    mirror = ctypes.create_string_buffer(ALIGN)
+    for start in folios:
+        words = bytearray(struct.pack("5Q", start, ctypes.addressof(mirror), ALIGN // PAGE, 0, 0))
+        # _IOWR('H', command, struct hmm_dmirror_cmd)
+        fcntl.ioctl(device, 3 << 30 | len(words) << 16 | ord("H") << 8 | command, words)
+        # A folio that comes back counts as one page.
+        moved = struct.unpack("5Q", words)[3]
+        expect(moved in (1, ALIGN // PAGE), f"{moved} pages of a folio migrated")

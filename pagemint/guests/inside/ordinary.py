@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Hot-adds and removes memory again and again, and records the memory that boot left."""
+
+import mmap
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pagemint.guests.inside.checks import ANONYMOUS, address_of, bind_memory, check, expect, pattern
+from pagemint.guests.inside.devices import PROBE, meminfo, put, run, the_one
+from pagemint.guests.inside.modes import Modes
+from pagemint.guests.inside.record import Record
+
+TRIES = 10  # changes of a memory block's state
+# Takes memory, writes to all of it and gives it back, until it is ended.
+LOAD = "while True: bytearray(b'x') * (96 << 20)"
+
+
+def hotplug(count: int, modes: Modes) -> Iterator[Record]:
+    """Make a bound devdax device ordinary memory and back, in all modes in turn, under a load."""
+    yield {"running": "hot-add and hot-remove"}
+    yield check("hot-add and hot-remove", lambda: _cycles(count, modes))
+
+
+def _cycles(count: int, modes: Modes) -> str:
+    dax = the_one("dax*.*", "/dev").name
+    node = int(Path("/sys/bus/dax/devices", dax, "target_node").read_text())
+    first: list[str] = []
+    holes = 0
+    with _load():
+        for number in range(count):
+            mode = modes.names[number % len(modes.names)]
+            modes.choose(mode)
+            run("daxctl", "reconfigure-device", "--mode=system-ram", dax)
+            found = sizes(node)
+            expect(bool(found), f"node {node} has no memory in round {number} ({mode})")
+            check_zones(modes)
+            holes += _leave_a_hole(node, modes)
+            first = first or found
+            expect(found == first, f"round {number} ({mode}): {found}, not {first}")
+            _use(node, number)
+            run("daxctl", "reconfigure-device", "--mode=devdax", "--force", dax)
+            check_zones(modes)
+    return f"{count} times under a load, {holes} holes, node {node}: {'; '.join(first)}"
+
+
+def _leave_a_hole(node: int, modes: Modes) -> bool:
+    """Take a block between two movable ones offline and back; return whether there is one."""
+    every = Path(f"/sys/devices/system/node/node{node}").glob("memory[0-9]*")
+    movable = [one for one in every if (one / "valid_zones").read_text() == "Movable\n"]
+    movable.sort(key=lambda one: int(one.name.removeprefix("memory")))
+    if len(movable) < 3:
+        return False
+    block = movable[len(movable) // 2] / "state"
+    for state in ("offline", "online_movable"):
+        _change(block, state)
+        check_zones(modes)
+    return True
+
+
+def _change(block: Path, state: str) -> None:
+    """Change the state of a memory block; pages that are in use for a moment can refuse it."""
+    for tries_left in reversed(range(TRIES)):
+        try:
+            put(block, state)
+            return
+        except OSError:
+            if not tries_left:
+                raise
+            time.sleep(1)
+
+
+@contextmanager
+def _load() -> Iterator[None]:
+    with subprocess.Popen([sys.executable, "-c", LOAD]) as load:
+        try:
+            yield
+            expect(load.poll() is None, f"the load ended with status {load.poll()}")
+        finally:
+            load.kill()
+
+
+def _use(node: int, seed: int) -> None:
+    """Hold data in memory of a node."""
+    data = pattern(seed, ANONYMOUS)
+    with mmap.mmap(-1, ANONYMOUS, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:
+        bind_memory(address_of(memory), ANONYMOUS, node)
+        memory[:] = data
+        expect(memory[:] == data, f"the data on node {node} changed")
+
+
+def boot() -> Iterator[Record]:
+    """Return the sizes of the memory after boot, as far as no later allocation changes them."""
+    expect_contiguous_flags()
+    said = re.findall(r"node \d+ deferred pages initialised", run("dmesg"))
+    yield {
+        "mem_total_kib": meminfo()["MemTotal"] >> 10,
+        "zones": sizes(),
+        "deferred_nodes": len(said),
+    }
+
+
+def sizes(node: int | None = None) -> list[str]:
+    """Return a line for each zone with memory: its pages, and its pageblocks of all types.
+
+    Args:
+        node: the node; all nodes by default.
+    """
+    lines = []
+    blocks = _blocks()
+    text = Path("/proc/zoneinfo").read_text()
+    for where, zone, about in re.findall(r"^Node (\d+), zone +(\S+)\n((?: .*\n)*)", text, re.M):
+        words = dict(re.findall(r"^ +(spanned|present|managed) +(\d+)$", about, re.M))
+        if node in (None, int(where)) and int(words.get("present", 0)):
+            pages = ", ".join(f"{name} {number}" for name, number in words.items())
+            lines.append(f"node {where} {zone}: {pages}, blocks {blocks.get((where, zone))}")
+    return lines
+
+
+def check_zones(modes: Modes) -> None:
+    """Check the flags of zones on a patched kernel.
+
+    Mainline clears the flag of a zone that gets memory, for good.
+    """
+    if "slow" in modes.names:
+        expect_contiguous_flags()
+
+
+def expect_contiguous_flags() -> None:
+    """Expect that the flag of each zone is what a walk over its pageblocks says."""
+    for line in (PROBE / "zones").read_text().splitlines():
+        node, zone, flag, whole = line.split()
+        expect(flag == whole, f"node {node} {zone}: contiguous is {flag}, not {whole}")
+
+
+def _blocks() -> dict[tuple[str, str], int]:
+    """Return the number of pageblocks in each node and zone, of all types together."""
+    text = Path("/proc/pagetypeinfo").read_text()
+    _, _, table = text.partition("Number of blocks type")
+    found = re.findall(r"^Node (\d+), zone +(\S+) +([\d ]+)$", table, re.MULTILINE)
+    return {(node, zone): sum(map(int, counts.split())) for node, zone, counts in found}

@@ -1,0 +1,393 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Binds devices and moves folios, inside a guest or on a bare machine, and writes records of that.
+
+Needs root. Scenarios that make devices need ndctl; those that use them need daxctl, mkfs.ext4,
+mkfs.xfs, fio or stress-ng. Each record is a line with a JSON object.
+"""
+
+import argparse
+import itertools
+import json
+import mmap
+import os
+import random
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from pagemint.guests.inside import (
+    checks,
+    edges,
+    first_use,
+    foreign,
+    given,
+    host,
+    moves,
+    operations,
+    ordinary,
+    package,
+    poison,
+    shared,
+    stale,
+    stock,
+)
+from pagemint.guests.inside.checks import expect
+from pagemint.guests.inside.devices import (
+    ALIGN,
+    DAX,
+    LARGE_ALIGN,
+    PROBE,
+    Device,
+    Namespace,
+    PrivateMemory,
+    last_range,
+    memmap_bytes,
+    memmap_growth,
+    put,
+    run,
+    settled,
+    soil,
+    the_one,
+)
+from pagemint.guests.inside.first_use import Use
+from pagemint.guests.inside.inventory import Existing
+from pagemint.guests.inside.modes import Modes, counted, counts
+from pagemint.guests.inside.record import Record
+from pagemint.guests.inside.tracing import TRACE, calls
+
+SOILED = 64 << 20  # bytes
+DRIVERS = ("nd_e820", "nd_pmem", "dax_pmem", "device_dax")
+
+
+def prepare(module: str, *, drivers: bool) -> None:
+    """Mount the file systems that scenarios read; load `module`, and with `drivers` the drivers."""
+    for kind, where in (("debugfs", PROBE.parent), ("tracefs", TRACE)):
+        if where.is_dir() and not where.is_mount():
+            run("mount", "-t", kind, "none", str(where))
+    if drivers:
+        run("modprobe", "-a", *DRIVERS)
+    if not PROBE.exists():
+        run("insmod", module)
+
+
+def unload(modes: Modes) -> None:
+    """Unload the modules that prepare() and `modes` loaded."""
+    modes.choose("base")
+    if Path("/sys/module/pagemint_guest").exists():
+        run("rmmod", "pagemint_guest")
+
+
+def last_init() -> tuple[int, int]:
+    """Return nanoseconds and pages of the last memmap that was initialised."""
+    nanoseconds, _, pages = last_range()
+    return nanoseconds, pages
+
+
+def rebinds(
+    device: Device, modes: Modes, count: int, use: Use | None, *, zones: bool = True
+) -> Iterator[Record]:
+    """Bind, use and unbind a device `count` times in each mode, the modes in a shuffled order.
+
+    Args:
+        device: the device.
+        modes: the modes.
+        count: how often.
+        use: the first use; None leaves it out.
+        zones: whether to check the flags of all zones, which holes of a real machine can clear.
+    """
+    order, shuffled = random.Random(73), list(modes.names)
+    for number in range(count):
+        order.shuffle(shuffled)
+        for mode in shuffled:
+            modes.choose(mode)
+            hashed = number in (0, count - 1)
+            if hashed:
+                soil(SOILED)
+            before, memory = counts(), memmap_bytes()
+            bind_ns = device.bind()
+            init_ns, pages = last_init()
+            record: Record = {"mode": mode, "bind_ns": bind_ns, "init_ns": init_ns, "pages": pages}
+            if (grown := memmap_growth(memory)) is not None:
+                record["memmap_bytes"] = grown
+            record["compound"] = device.compound
+            if hashed:
+                record["hash"] = (PROBE / "hash").read_text().strip()
+                if zones:
+                    ordinary.check_zones(modes)
+            record |= counted(before)
+            if use:
+                record["use_ns"] = use()
+            yield {**record, "unbind_ns": device.unbind()}
+            expect(not memmap_growth(memory), f"{mode}: some of the memmap was not freed")
+
+
+def first_bind(device: Device, modes: Modes) -> Record:
+    """Bind a device that was just made."""
+    mode = modes.names[-1]
+    modes.choose(mode)
+    bind_ns = device.bind()
+    init_ns, pages = last_init()
+    return {"first": True, "mode": mode, "bind_ns": bind_ns, "init_ns": init_ns, "pages": pages}
+
+
+def fsdax(modes: Modes, count: int, where: str) -> Iterator[Record]:
+    """Rebind a device without compounds, with the memmap on it or in ordinary memory."""
+    device = Namespace("pfn", where)
+    yield first_bind(device, modes)
+    device.unbind()
+    yield from rebinds(device, modes.with_shared(), count, first_use.file_on_device())
+
+
+def devdax(modes: Modes, count: int, where: str, align: int = ALIGN) -> Iterator[Record]:
+    """Rebind a device of compounds, with the memmap on it, or in memory and deduplicated."""
+    device = Namespace("dax", where, align)
+    yield first_bind(device, modes)
+    # The first use maps 128 MiB. A compound of 1 GiB cannot be mapped in part.
+    use = first_use.mapping(the_one("dax*.*", "/dev").name) if align == ALIGN else None
+    device.unbind()
+    yield from rebinds(device, modes, count, use)
+
+
+def use(
+    kind: str, where: str, modes: Modes, check: Callable[[Device], Iterator[Record]]
+) -> Iterator[Record]:
+    """Bind a device in the default mode, and check it."""
+    device = Namespace(kind, where)
+    first_bind(device, modes)
+    yield from check(device)
+
+
+def existing(modes: Modes, count: int, name: str) -> Iterator[Record]:
+    """Rebind a device of this machine; it is bound again at the end."""
+    device = Existing(name)
+    try:
+        device.unbind()
+        # A compound of 1 GiB cannot be mapped in part. A file on fsdax would overwrite user data.
+        mapped = name.startswith("dax") and device.compound * mmap.PAGESIZE <= ALIGN
+        use = first_use.mapping(name) if mapped else None
+        yield from rebinds(device, modes, count, use, zones=False)
+    finally:
+        device.restore()
+
+
+def private(modes: Modes, count: int, size: int, *, zones: bool) -> Iterator[Record]:
+    """Rebind device-private memory, or device-coherent memory if the kernel has no private."""
+    # The pages belong to the node of the CPU that initialises them, and the hash has the node.
+    cpus = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(cpus)})
+    device, use = PrivateMemory(size), first_use.folios()
+    yield from rebinds(device, modes.with_shared(), count, use, zones=zones)
+    os.sched_setaffinity(0, cpus)
+
+
+def trace_gate(modes: Modes) -> Iterator[Record]:
+    """Count the page_ref_set events of a rebind: with the tracepoint on, the slow path runs."""
+    event = TRACE / "events/page_ref/page_ref_set/enable"
+    if not event.exists():
+        raise RuntimeError("this kernel has no page_ref events: it needs CONFIG_DEBUG_PAGE_REF")
+    device = Namespace("pfn", "pmem")
+    device.bind()
+    _, start, pages = last_range()
+    # Count only events of the device's pages.
+    filtered = f"pfn >= {start} && pfn < {start + pages}"
+    event.with_name("filter").write_text(filtered)
+    for mode in modes.names:
+        modes.choose(mode)
+        device.unbind()
+        (TRACE / "trace").write_text("")
+        event.write_text("1")
+        device.bind()
+        event.write_text("0")
+        seen = 0
+        for stats in TRACE.glob("per_cpu/cpu*/stats"):
+            fields = dict(line.split(":", 1) for line in stats.read_text().splitlines())
+            seen += int(fields["entries"]) + int(fields["overrun"])
+        yield {"mode": mode, "events": seen, "pages": last_init()[1]}
+
+
+def fsdev(modes: Modes, count: int) -> Iterator[Record]:
+    """Give a device to devdax and to fsdev in turn; each finds struct pages that the other used."""
+    for where in ("ram", "pmem"):
+        Namespace("dax", where).bind()
+        name = the_one("dax*.*", "/dev").name
+        used = first_use.mapping(name)  # leaves a mapping in the folios of 2 MiB
+        devices = [Device(name, DAX / "drivers" / one) for one in ("device_dax", "fsdev_dax")]
+        devices[0].unbind()
+        put(devices[1].driver / "new_id", name)
+        devices[1].unbind()
+        for number, mode in itertools.product(range(count), modes.names):
+            modes.choose(mode)
+            for device in devices:
+                device.bind()
+                digest = (PROBE / "hash").read_text().strip()
+                about = {"where": where, "driver": device.driver.name, "mode": mode}
+                yield {**about, "number": number, "hash": digest}
+                if device is devices[0]:
+                    used()
+                device.unbind()
+
+
+def threads(modes: Modes, count: int) -> Iterator[Record]:
+    """Bind once with mainline's loop, then `count` times with the memmap shared among threads."""
+    for kind, where in (("pfn", "ram"), ("dax", "pmem")):
+        device = Namespace(kind, where)
+        for number in range(count + 1):
+            modes.choose("streaming" if number else "slow")
+            helpers = calls("padata_mt_helper", device.bind)
+            digest = (PROBE / "hash").read_text().strip()
+            yield {"kind": kind, "number": number, "helpers": helpers, "hash": digest}
+            device.unbind()
+
+
+def leaks(modes: Modes, count: int, device: Device, mode: str) -> Iterator[Record]:
+    """Return meminfo's bytes before and after `count` rebinds, and kmemleak's report.
+
+    Twenty rebinds before that fill the kernel's caches.
+    """
+    modes.choose(mode)
+    memory = memmap_bytes()
+    device.bind()
+    for number in range(count + 20):
+        if number in (20, count + 19):
+            sizes = settled()
+            used = {name: sizes[name] for name in ("MemAvailable", "Slab", "PageTables")}
+            yield {"mode": mode, "cycle": number, "memmap_bytes": memmap_growth(memory), **used}
+        device.unbind()
+        device.bind()
+    kmemleak = Path("/sys/kernel/debug/kmemleak")
+    if kmemleak.exists():
+        # kmemleak reports a new object only after the second scan.
+        for _ in range(2):
+            kmemleak.write_text("scan")
+        yield {"mode": mode, "kmemleak": kmemleak.read_text()}
+    device.unbind()
+
+
+def scenario(name: str, args: argparse.Namespace) -> Iterator[Record]:
+    """Return the records of a scenario."""
+    count = args.rebinds
+    modes = Modes(args.stock_module)
+    table: dict[str, Callable[[], Iterator[Record]]] = {
+        "fsdax": lambda: fsdax(modes, count, "pmem"),
+        "fsdax-mem": lambda: fsdax(modes, count, "ram"),
+        "fsdax-files": lambda: use("pfn", "pmem", modes, checks.files),
+        "devdax": lambda: devdax(modes, count, "pmem"),
+        "devdax-mapping": lambda: use("dax", "pmem", modes, checks.mapping),
+        "devdax-mem": lambda: devdax(modes, count, "ram"),
+        "devdax-1g": lambda: devdax(modes, count, "pmem", LARGE_ALIGN),
+        "devdax-1g-mem": lambda: devdax(modes, count, "ram", LARGE_ALIGN),
+        "devdax-mem-mapping": lambda: use("dax", "ram", modes, checks.mapping),
+        "private": lambda: private(
+            modes, count if args.host else min(count, 10), args.private_size, zones=not args.host
+        ),
+        "private-hmm": lambda: checks.hmm(args.selftests / "hmm-tests", args.hmm_module),
+        "existing": lambda: existing(modes, count, args.device),
+        "kmem": lambda: use("dax", "pmem", modes, checks.kmem),
+        "kmem-again": lambda: use("dax", "pmem", modes, lambda _: ordinary.hotplug(count, modes)),
+        "boot": ordinary.boot,
+        "migrate": lambda: use("dax", "pmem", modes, lambda _: moves.migrate(min(count, 10))),
+        "folio": lambda: moves.copies(count, args.folio_module),
+        "migrate-selftest": lambda: checks.selftest(args.selftests / "migration"),
+        "machine-check": lambda: moves.machine_check(args.folio_module),
+        "fio-fsdax": lambda: use("pfn", "pmem", modes, foreign.fsdax),
+        "fio-fsdax-mem": lambda: use("pfn", "ram", modes, foreign.fsdax),
+        "fio-devdax": lambda: use("dax", "pmem", modes, foreign.devdax),
+        "stress": lambda: use("dax", "pmem", modes, foreign.stress),
+        "selftests": lambda: foreign.selftests(args.selftests / "others"),
+        "xfstests": lambda: given.xfstests(args.xfstests),
+        "ndctl": lambda: given.ndctl(args.ndctl),
+        "trace": lambda: trace_gate(modes),
+        "leaks": lambda: leaks(modes, count, Namespace("pfn", "ram"), modes.names[-1]),
+        "shared-fsdax-mem": lambda: shared.fsdax(modes, "ram"),
+        "shared-fsdax-dev": lambda: shared.fsdax(modes, "pmem"),
+        "shared-fails-mem": lambda: shared.failing(modes, "ram"),
+        "shared-fails-dev": lambda: shared.failing(modes, "pmem"),
+        "shared-census": lambda: shared.census(modes),
+        "shared-flushes": lambda: shared.flushes(modes),
+        "shared-writecache": lambda: shared.writecache(modes),
+        "shared-leaks": lambda: leaks(
+            modes.with_shared(), count, PrivateMemory(args.private_size), "shared"
+        ),
+        "poison-fsdax": lambda: use("pfn", "pmem", modes, poison.fsdax),
+        "poison-devdax": lambda: use("dax", "pmem", modes, poison.devdax),
+        "stale-devices": lambda: stale.devices(args.private_size),
+        "stale-offline": stale.offline,
+        "fsdev": lambda: fsdev(modes, count),
+        "threads": lambda: threads(modes, count),
+        "edges-pressure": lambda: edges.pressure(modes, count, args.private_size),
+        "edges-cpus": lambda: edges.cpus(modes, count),
+        "edges-kexec": lambda: edges.kexec(
+            modes,
+            Path(args.headers, "arch/x86/boot/bzImage"),
+            args.output.with_name("before-kexec"),
+        ),
+        "operations": lambda: operations.everything(args.hmm_module),
+        "operations-on-device": operations.on_device,
+        "stock-operations": lambda: operations.stock(modes),
+        "stock-package": lambda: package.package(args.packages, args.headers),
+        "symbols": operations.symbols,
+        "host": lambda: host.checks_of(args.headers),
+        "stock-faults": lambda: stock.faults(modes, args.module, count),
+        "stock-verify": lambda: stock.verified(modes, count, args.private_size, large=False),
+        "stock-verify-1g": lambda: stock.verified(modes, count, args.private_size, large=True),
+    }
+    if name not in table:
+        raise RuntimeError(f"there is no scenario {name}")
+    return table[name]()
+
+
+def main() -> int:
+    """Run the scenarios that the command line names."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--scenario", required=True, help="names, separated by commas")
+    parser.add_argument("--rebinds", type=int, default=30, help="repetitions, in each mode")
+    parser.add_argument("--private-size", type=int, required=True, help="bytes")
+    parser.add_argument("--module", required=True, help="pagemint_guest.ko")
+    parser.add_argument("--folio-module", required=True, help="pagemint_folio.ko")
+    parser.add_argument("--hmm-module", required=True, help="test_hmm.ko")
+    parser.add_argument("--selftests", type=Path, default=Path(), help="directory of test programs")
+    parser.add_argument("--stock-module", default="", help="pagemint.ko, on a stock kernel")
+    parser.add_argument("--xfstests", type=Path, default=Path(), help="directory of xfstests")
+    parser.add_argument("--ndctl", type=Path, default=Path(), help="build directory of ndctl")
+    parser.add_argument("--packages", type=Path, default=Path(), help="directory of .deb files")
+    parser.add_argument("--headers", default="", help="headers of the running kernel")
+    parser.add_argument("--device", default="", help="device of this machine, for `existing`")
+    parser.add_argument(
+        "--host", action="store_true", help="load no drivers; unload pagemint's modules"
+    )
+    parser.add_argument("--output", type=Path, required=True)
+    args = parser.parse_args()
+    # SIGTERM raises, so that everything is undone as after a failure.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    with args.output.open("w", buffering=1) as output:
+        name = "start"
+        failed = False
+
+        def fail(where: str, error: Exception) -> None:
+            nonlocal failed
+            failed = True
+            output.write(json.dumps({"scenario": where, "error": str(error)}) + "\n")
+
+        try:
+            prepare(args.module, drivers=bool(args.stock_module) and not args.host)
+            for name in args.scenario.split(","):
+                # If the guest dies, the last record names the scenario that was running.
+                output.write(json.dumps({"scenario": name, "running": "start"}) + "\n")
+                for record in scenario(name, args):
+                    output.write(json.dumps({"scenario": name, **record}) + "\n")
+        except (OSError, RuntimeError) as error:
+            fail(name, error)
+        finally:
+            try:
+                if args.host:
+                    unload(Modes(args.stock_module))
+            except (OSError, RuntimeError) as error:
+                fail("unload", error)
+        if not failed:
+            output.write(json.dumps({"done": True}) + "\n")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

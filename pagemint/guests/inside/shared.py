@@ -1,0 +1,351 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Checks fsdax whose sections share a memmap until a page fault uses their pages."""
+
+import errno
+import mmap
+import os
+import re
+import signal
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+from pagemint.guests.inside.checks import (
+    PAGE,
+    SYNC,
+    address_of,
+    check,
+    child,
+    expect,
+    files,
+    frames_of,
+    pattern,
+    status_of,
+)
+from pagemint.guests.inside.devices import (
+    ALIGN,
+    SECTION,
+    Namespace,
+    last_range,
+    memmap_bytes,
+    memmap_growth,
+    put,
+    run,
+    the_one,
+)
+from pagemint.guests.inside.filesystems import SMALL, make, mounted
+from pagemint.guests.inside.marks import Marks
+from pagemint.guests.inside.modes import SHARED, Modes
+from pagemint.guests.inside.record import Record
+from pagemint.guests.inside.tracing import calls, symbols
+
+BLOCK = ALIGN  # bytes of the memmap of a section
+FILE = 8 << 20  # bytes
+LARGE = 160 << 20  # bytes of a file that is larger than a section
+ORIGIN = 2 << 20  # bytes of the device behind dm-writecache
+TASKS = 4  # processes that use the same section first
+OFFLINE = Path("/sys/devices/system/memory/hard_offline_page")
+FAIL = Path("/sys/kernel/debug/fail_page_alloc")
+ORDER = 9  # the block of a section; without one it gets single pages
+POPULATES = "dax_direct_access"  # it allocates only to populate sections
+FLUSH = "do_flush_tlb_all"  # each CPU calls it
+SECTIONS = Path("/sys/kernel/debug/memmap_shared")
+
+
+class _Device:
+    """A bound fsdax device, with its memmap in ordinary memory or on the device (`reserved`).
+
+    There is a mark after each bind and before each unbind.
+    """
+
+    def __init__(self, where: str, marks: Marks, *, shares: bool) -> None:
+        self.reserved = where == "pmem"
+        self._marks = marks
+        self._shares = shares
+        self._namespace = Namespace("pfn", where)
+        self.bind()
+
+    def bind(self) -> None:
+        self._before = memmap_bytes()
+        self._namespace.bind()
+        self.unused = self.own()
+        self._shown = _shown() if self._shares else []
+        self._marks.mark()
+
+    def unbind(self) -> None:
+        self._marks.mark()
+        self._namespace.unbind()
+        expect(not memmap_growth(self._before), "some of the memmap was not freed")
+
+    def own(self) -> int:
+        """Count the sections with a memmap of their own."""
+        return (memmap_growth(self._before) or 0) // BLOCK - self._shares
+
+    def expect_populated(self, low: int, high: int) -> str:
+        """Check how many sections were populated since the bind, if sections share."""
+        now = self.own() - self.unused
+        if self._shares:
+            expect(low <= now <= high, f"{now} sections were populated, not {low} to {high}")
+            changes = [after - before for before, after in zip(self._shown, _shown(), strict=True)]
+            expect(changes == [-now, now], f"{SECTIONS} changed by {changes}, not {now}")
+        return f"{low} to {high} sections populated"
+
+
+def _shown() -> list[int]:
+    """Return how many sections the kernel says share a memmap, and how many have their own."""
+    line = SECTIONS.read_text()
+    found = re.fullmatch(r"\[range 0x\w+-0x\w+\] shared (\d+) own (\d+)\n", line)
+    expect(found is not None, f"{SECTIONS} has: {line}")
+    return [int(number) for number in found.groups()] if found else []
+
+
+def fsdax(modes: Modes, where: str) -> Iterator[Record]:
+    """Use files on a device; only page faults give its sections a memmap of their own."""
+    shares = SHARED.exists()
+    modes.choose("shared" if shares else modes.names[-1])
+    device = _Device(where, Marks(), shares=shares)
+    yield from _uses(device)
+    yield {"running": "files"}
+    yield from files(device)
+    device.unbind()
+
+
+def census(modes: Modes) -> Iterator[Record]:
+    """Use files in the same ways on devices that share nothing.
+
+    The QEMU plugin sees which function of the kernel stores first to the struct pages of each
+    section. A kernel that shares must populate the section before. Each record names the window of
+    the use, and the device's pages.
+    """
+    modes.choose(modes.names[-1])
+    marks = Marks()
+    for where in ("ram", "pmem"):
+        device = _Device(where, marks, shares=False)
+        for record in _uses(device):
+            _, start, pages = last_range()
+            yield {**record, "window": marks.window, "start": start, "pages": pages}
+        device.unbind()
+
+
+def _uses(device: _Device) -> Iterator[Record]:
+    works: dict[str, Callable[[_Device, Path], str]] = {
+        "read and write": _read_and_write,
+        "mapping": _map,
+        "first use by several processes": _use_together,
+        "memory failure": _memory_failure,
+    }
+    for kind, command in SMALL.items():
+        for name, work in works.items():
+            yield {"running": f"{name}, {kind}"}
+            yield check(f"{name}, {kind}", _on, kind, command, device, work)
+
+
+def _on(kind: str, command: tuple[str, ...], device: _Device, work: Callable[..., str]) -> str:
+    """Work with a new file system on a device that was just bound."""
+    device.unbind()
+    device.bind()
+    block = the_one("pmem*", "/dev")
+    make(command, block)
+    with mounted(kind, block) as directory:
+        return work(device, directory / "data")
+
+
+def _read_and_write(device: _Device, path: Path) -> str:
+    data = pattern(1, FILE)
+    path.write_bytes(data)
+    expect(path.read_bytes() == data, "the data changed")
+    return device.expect_populated(0, 0)
+
+
+@contextmanager
+def _mapped(path: Path, size: int) -> Iterator[mmap.mmap]:
+    """Map a file of this size whose blocks are allocated."""
+    with path.open("wb+") as file:
+        os.posix_fallocate(file.fileno(), 0, size)
+        with mmap.mmap(file.fileno(), size) as memory:
+            yield memory
+
+
+def _map(device: _Device, path: Path) -> str:
+    """Fault on a hole, on pages of 4 KiB, and on whole blocks of 2 MiB; then truncate the file."""
+    data = pattern(2, FILE)
+    with path.open("wb+") as file:
+        file.truncate(FILE)
+        with mmap.mmap(file.fileno(), FILE) as memory:
+            expect(memory[:] == bytes(FILE), "a hole has data")
+            device.expect_populated(0, 0)
+            memory[:] = data
+        with mmap.mmap(file.fileno(), FILE, flags=SYNC) as memory:
+            expect(memory[:] == data, "the data changed")
+            memory[:PAGE] = bytes(PAGE)
+        file.truncate(PAGE)
+    expect(path.read_bytes() == bytes(PAGE), "the truncated file has other data")
+    # The first section on the device holds the memmap, so was written at the bind.
+    return device.expect_populated(0 if device.reserved else 1, 3)
+
+
+def _use_together(device: _Device, path: Path) -> str:
+    """Let processes touch the pages of a file: each its own ones, some forwards, some backwards."""
+    with _mapped(path, LARGE) as memory:
+        children = [child(partial(_touch_every, memory, task)) for task in range(TASKS)]
+        ended = [status_of(one) for one in children]
+        expect(not any(ended), f"the processes ended with {ended}")
+        firsts = memory[::PAGE]
+    expect(firsts == bytes(range(1, TASKS + 1)) * (len(firsts) // TASKS), "the data changed")
+    return device.expect_populated(1, 4)
+
+
+def _touch_every(memory: mmap.mmap, task: int) -> None:
+    """Touch the pages of one of the tasks."""
+    pages = range(task * PAGE, LARGE, TASKS * PAGE)
+    for offset in pages if task % 2 else reversed(pages):
+        memory[offset] = task + 1
+
+
+def _memory_failure(device: _Device, path: Path) -> str:
+    """Report a memory error for an unused page, which has no user, and for one that is mapped."""
+    _, start, pages = last_range()
+    # Some file systems know that no file has it, others leave it to the kernel, which refuses it.
+    unused = _offline(start + pages - 1)
+    device.expect_populated(0, 0)
+    with _mapped(path, FILE) as memory:
+        status = status_of(child(lambda: _use_and_offline(memory)))
+    expect(status == -signal.SIGBUS, f"the user of a page ended with {status}")
+    said = errno.errorcode.get(unused, "nothing")
+    return f"{said} for an unused page, SIGBUS for the user of another"
+
+
+def _use_and_offline(memory: mmap.mmap) -> None:
+    memory[0] = 1
+    _offline(*frames_of(address_of(memory), PAGE))
+
+
+def _offline(frame: int) -> int:
+    """Report a memory error; return the kernel's error number."""
+    try:
+        put(OFFLINE, f"{frame * PAGE:#x}")
+    except OSError as error:
+        return error.errno or 0
+    return 0
+
+
+def _with_shared(
+    modes: Modes, where: str, works: Mapping[str, Callable[[_Device], str]]
+) -> Iterator[Record]:
+    """Work with a device whose sections share a memmap."""
+    modes.choose("shared")
+    device = _Device(where, Marks(), shares=True)
+    for name, work in works.items():
+        yield {"running": name}
+        yield check(name, partial(work, device))
+    device.unbind()
+
+
+def writecache(modes: Modes) -> Iterator[Record]:
+    """Use a device as the cache of dm-writecache, which puts its pages into bios."""
+    yield from _with_shared(modes, "ram", {"dm-writecache": _cached})
+
+
+def _cached(device: _Device) -> str:
+    cache, data = the_one("pmem*", "/dev"), pattern(4, ORIGIN)
+    table = f"0 {ORIGIN // 512} writecache p /dev/ram0 {cache} {PAGE} 0"
+    run("dmsetup", "create", "--noudevsync", "cached", "--table", table)
+    try:
+        path = the_one("dm-*", "/dev")
+        with path.open("rb+") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        run("dmsetup", "message", "cached", "0", "flush")
+        expect(Path("/dev/ram0").read_bytes()[:ORIGIN] == data, "the data changed")
+    finally:
+        run("dmsetup", "remove", "--noudevsync", "cached")
+    _, _, pages = last_range()
+    sections = pages * PAGE // SECTION
+    return device.expect_populated(sections - 1, sections)
+
+
+def flushes(modes: Modes) -> Iterator[Record]:
+    """Count the CPUs that flush their TLBs as page faults populate sections."""
+    work = partial(_on, "ext4", SMALL["ext4"], work=_flushes)
+    yield from _with_shared(modes, "ram", {"flushes": work})
+
+
+def _flushes(device: _Device, path: Path) -> str:
+    with _mapped(path, LARGE) as memory:
+        before = device.own()
+        first = calls(FLUSH, lambda: _touch(memory))
+        populated = device.own() - before
+        again = calls(FLUSH, lambda: _touch(memory))
+    wanted = populated * (os.cpu_count() or 1)
+    expect(populated > 1, f"{populated} sections were populated")
+    expect((first, again) == (wanted, 0), f"{first} flushes, not {wanted}, and {again} afterwards")
+    return f"{populated} sections, {first} flushes"
+
+
+def _touch(memory: mmap.mmap) -> None:
+    for offset in range(0, len(memory), PAGE):
+        memory[offset] = 1
+
+
+def failing(modes: Modes, where: str) -> Iterator[Record]:
+    """Let the allocation of blocks fail, then that of pages, which ends a fault in SIGBUS.
+
+    If blocks are reserved, nothing is allocated, so nothing fails.
+    """
+    work = _no_memory if where == "ram" else _reserved
+    works = {
+        f"no memory, {kind}": partial(_on, kind, command, work=work)
+        for kind, command in SMALL.items()
+    }
+    yield from _with_shared(modes, where, works)
+
+
+def _no_memory(device: _Device, path: Path) -> str:
+    data = pattern(3, FILE)
+    with _mapped(path, FILE) as memory:
+        status = _touch_failing(memory, 0)
+        expect(status == -signal.SIGBUS, f"without memory: status {status}")
+        device.expect_populated(0, 0)
+        status = _touch_failing(memory, ORDER)
+        expect(status == 0, f"without blocks: status {status}")
+        memory[:] = data
+        expect(memory[:] == data, "the data changed")
+    return device.expect_populated(1, 2)
+
+
+def _reserved(device: _Device, path: Path) -> str:
+    with _mapped(path, LARGE) as memory:
+        status = _touch_failing(memory, 0)
+        expect(status == 0, f"with reserved blocks: status {status}")
+    return device.expect_populated(1, 3)
+
+
+def _touch_failing(memory: mmap.mmap, order: int) -> int:
+    """Touch mapped memory in a process whose memmaps get no pages of this order or a higher one.
+
+    Return its status.
+    """
+    start, end = _extent(POPULATES)
+    settings = {"task-filter": "Y", "ignore-gfp-wait": "N", "min-order": str(order)}
+    settings |= {"probability": "100", "interval": "1", "times": "-1", "verbose": "0"}
+    settings |= {"require-start": f"{start:#x}", "require-end": f"{end:#x}"}
+    for name, value in settings.items():
+        (FAIL / name).write_text(value)
+
+    def touch() -> None:
+        Path("/proc/self/make-it-fail").write_text("1")
+        signal.alarm(60)  # a fault that is repeated for ever
+        _touch(memory)
+
+    status = status_of(child(touch))
+    (FAIL / "probability").write_text("0")
+    return status
+
+
+def _extent(function: str) -> tuple[int, int]:
+    """Return where a function of the kernel begins, and where the next one does."""
+    known = [line.split() for line in symbols()]
+    start = next(int(address, 16) for address, _, name in known if name == function)
+    return start, min(int(address, 16) for address, *_ in known if int(address, 16) > start)

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Checks that no memmap shows the old contents of its memory."""
+
+import mmap
+from collections.abc import Callable, Iterator
+
+from pagemint.guests.inside.checks import check, expect
+from pagemint.guests.inside.devices import (
+    DAX,
+    MEMORY,
+    PROBE,
+    SECTION,
+    Device,
+    Namespace,
+    PrivateMemory,
+    last_range,
+    meminfo,
+    soil,
+    unbound_dax,
+)
+from pagemint.guests.inside.record import Record
+
+
+def devices(size: int) -> Iterator[Record]:
+    """Look through the memmap of each kind of device.
+
+    Args:
+        size: bytes of device-private memory.
+    """
+    kinds: dict[str, Callable[[], Device]] = {
+        "private": lambda: PrivateMemory(size),
+        "fsdax": lambda: Namespace("pfn", "ram"),
+        "devdax": lambda: Namespace("dax", "ram"),
+    }
+    for name, make in kinds.items():
+        yield {"running": f"memmap of {name}"}
+        yield check(f"memmap of {name}", _bound, make)
+
+
+def offline() -> Iterator[Record]:
+    """Look through the memmap of hot-added memory that is not online yet."""
+    yield {"running": "memmap of offline memory"}
+    yield check("memmap of offline memory", _offline)
+
+
+def _soil_all() -> None:
+    """Soil all blocks that a memmap can get."""
+    soil(meminfo()["MemTotal"])
+
+
+def _bound(make: Callable[[], Device]) -> str:
+    device = make()
+    _soil_all()
+    device.bind()
+    _, start, pages = last_range()
+    try:
+        return _looked_through(start, start + pages)
+    finally:
+        device.unbind()
+
+
+def _offline() -> str:
+    name, size = unbound_dax()
+    start = int((DAX / "devices" / name / "resource").read_text(), 0)
+    (MEMORY / "auto_online_blocks").write_text("offline")
+    _soil_all()
+    (DAX / "drivers/kmem/new_id").write_text(name)
+    return _looked_through(start // mmap.PAGESIZE, (start + size) // mmap.PAGESIZE)
+
+
+def _looked_through(start: int, end: int) -> str:
+    """Look for the pattern in all struct pages of the sections of some PFNs.
+
+    A part of a section can have a memmap for more pages than the device has.
+    """
+    section = SECTION // mmap.PAGESIZE
+    first, last = start // section * section, -(-end // section) * section
+    (PROBE / "scan_pfn").write_text(str(first))
+    (PROBE / "scan_pages").write_text(str(last - first))
+    mapped, found = map(int, (PROBE / "scan").read_text().split())
+    expect(mapped > 0, "nothing is mapped")
+    expect(found == 0, f"{found} of {mapped} words are what the memory held before")
+    return f"{mapped} words"

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Binds: makes rows from the records of inside/scenarios.py, and compares their memmaps."""
+
+import re
+import statistics
+
+from pagemint.base.progress import note
+from pagemint.guests.outside.scenarios import Record
+from pagemint.results.rows import Case, Row
+from pagemint.words import MODES, SHARED, STOCK_MODES
+
+SCENARIOS = (
+    "fsdax",
+    "fsdax-mem",
+    "devdax",
+    "devdax-mem",
+    "devdax-1g",
+    "devdax-1g-mem",
+    "private",
+)
+"""The scenarios of inside/scenarios.py that time binds."""
+
+_PMD = 512  # pages
+_HASHES = 4  # a row names at most so many different hashes
+
+
+def rows_of(scenario: str, records: dict[str, list[Record]], device: int) -> list[Row]:
+    """Return the rows of a scenario; their runs are the rebinds.
+
+    Args:
+        scenario: the name of the scenario.
+        records: those of inside/scenarios.py, by the name of the kernel: base, patched or stock.
+        device: bytes of the device.
+    """
+    rows = []
+    for kernel, said in records.items():
+        for mode in ("base", *MODES, SHARED, *STOCK_MODES):
+            mine = [r for r in said if r["scenario"] == scenario and r.get("mode") == mode]
+            first = [record for record in mine if "first" in record]
+            again = [record for record in mine if "first" not in record]
+            if again:
+                case = Case(scenario, device, again[0]["pages"])
+                rows.append(_row(case, kernel, mode, first, again))
+    return rows
+
+
+def _row(case: Case, kernel: str, mode: str, first: list[Record], again: list[Record]) -> Row:
+    """Return the row of a kernel in a mode; `first` has the first bind, if it was in that mode."""
+    # The runs with the module are compared with those of the stock kernel without it.
+    tree = "base" if (kernel, mode) == ("stock", "base") else kernel
+    hashes = sorted({record["hash"] for record in again if "hash" in record})
+    return Row(
+        case,
+        tree,
+        "" if mode == "base" else mode,
+        runs_ms=[record["init_ns"] / 1e6 for record in again],
+        bind_ms=[record["bind_ns"] / 1e6 for record in again],
+        use_ms=[record["use_ns"] / 1e6 for record in again if "use_ns" in record],
+        unbind_ms=[record["unbind_ns"] / 1e6 for record in again],
+        first_ms=_median_ms(first, "init_ns"),
+        first_bind_ms=_median_ms(first, "bind_ns"),
+        memmap_bytes=max(
+            (one["memmap_bytes"] for one in again if "memmap_bytes" in one), default=None
+        ),
+        hash=" ".join(hashes[:_HASHES]),
+    )
+
+
+def _median_ms(records: list[Record], name: str) -> float | None:
+    """Return the median of a time over the records; None if there are none."""
+    return statistics.median(one[name] for one in records) / 1e6 if records else None
+
+
+def same_hashes(rows: list[Row]) -> int:
+    """Note whether all trees and modes of a scenario left the same memmap; return exit status."""
+    if not rows:
+        return 0
+    status = 0
+    for name in dict.fromkeys(row.case.workload for row in rows):
+        hashes = {row.hash for row in rows if row.case.workload == name}
+        same = len(hashes) == 1 and re.fullmatch("[0-9a-f]+", next(iter(hashes)))
+        if not same:
+            note(f"pagemint: {name}: the memmaps differ; see the hashes in the result")
+            status = 1
+    if not status:
+        note("every tree and mode left the same memmap")
+    return status
+
+
+def judge_counts(records: list[Record]) -> int:
+    """Note the records in which the module filled other pages than it should; return exit status.
+
+    The module for stock kernels fills all but the first two pages, or the first two compounds and
+    the last. It leaves out memmaps with less, and compounds above 2 MiB that are deduplicated.
+    """
+    status = 0
+    for record in records:
+        if "pages_filled" not in record:
+            continue
+        scenario, mode, filled = record["scenario"], record["mode"], record["pages_filled"]
+        expected = {0}
+        if mode == "module":
+            left = 3 * record["compound"] if record["compound"] > 1 else 2
+            expected = {max(0, record["pages"] - left)}
+            if record["compound"] > _PMD:
+                expected.add(0)
+        wrong = filled not in expected
+        if wrong or record["mismatches"] or record["calls"] != 1:
+            note(
+                f"pagemint: {scenario} ({mode}): {filled} of {record['pages']} pages filled, "
+                f"{record['mismatches']} mismatches, {record['calls']} calls"
+            )
+            status = 1
+    return status

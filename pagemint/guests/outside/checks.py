@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Checks in guests: reads them from the records, and judges them on both kernels together."""
+
+import tomllib
+
+from pagemint.base import files
+from pagemint.base.progress import note
+from pagemint.guests.outside import lab
+from pagemint.guests.outside.scenarios import Record
+from pagemint.results.checks import others_tests, pairs
+from pagemint.results.rows import Check
+
+
+def checks_of(tree: str, records: list[Record]) -> list[Check]:
+    """Return the checks in the records of a guest; `tree` is the tree of its kernel."""
+    return [
+        Check(r["scenario"], tree, r["check"], r["outcome"], r["said"], r["must_pass"])
+        for r in records
+        if "check" in r
+    ]
+
+
+def reasons() -> dict[tuple[str, str], str]:
+    """Return why tests of others fail on both kernels, by scenario and name."""
+    listed = tomllib.loads((files.GUESTS / "outside/known-failures.toml").read_text()).get(
+        "reason", ()
+    )
+    return {(one["scenario"], check): one["why"] for one in listed for check in one["checks"]}
+
+
+def judge(checks: list[Check]) -> int:
+    """Note how the checks ended on both kernels, in a few lines; return the exit status."""
+    found = pairs(checks)
+    known = reasons()
+    ran = {pair.scenario for pair in found}
+    alike = {one.key for one in found if one.outcome == "fail" and not one.must_pass}
+    unexplained = {key for key in alike - known.keys() if key[0] in lab.EXPLAINED}
+    gone = {key for key in known.keys() - alike if key[0] in ran}
+    for pair in found:
+        where = ": ".join(pair.key)
+        if pair.wrong or pair.outcome == "fail":
+            said = [f"{one.tree}: {one.outcome} {one.said}".strip() for one in pair.found.values()]
+            if pair.key in unexplained:
+                said.append("known-failures.toml has no reason for it")
+            elif pair.key in alike & known.keys():
+                said.append(f"known: {known[pair.key]}")
+            note(f"pagemint: {where}: {'; '.join(said)}")
+        elif pair.must_pass:
+            note(f"{where}: {pair.found['patched'].said}, on both kernels")
+    for scenario, told in others_tests(found).items():
+        note(f"{scenario}: tests of others: {told}, on both kernels alike")
+    for key in sorted(gone):
+        note(f"pagemint: {': '.join(key)} is in known-failures.toml, but did not fail")
+    return int(any(pair.wrong for pair in found) or bool(unexplained or gone))

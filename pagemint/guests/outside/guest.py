@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Boots a guest and waits for its end; a guest fails if its console shows a kernel's complaint."""
+
+import re
+import shlex
+import shutil
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pagemint.base import journal
+from pagemint.base.errors import Failure, MachineFailure
+from pagemint.base.progress import doing, note
+from pagemint.base.run import run
+from pagemint.guests.outside import arm64, arm64_root, scenarios, x86
+from pagemint.guests.outside.scenarios import Record
+from pagemint.trees import trees
+from pagemint.trees.image import Kernel
+
+_TAIL = 12  # lines of the console to show
+_TROUBLE = re.compile(
+    r"WARNING: |BUG: |Oops|Kernel panic|PANIC: |general protection|KASAN|possible .* lock"
+    r"|suspicious RCU|blocked for more than|stalls? on CPU|new suspected memory leaks"
+    r"|^ *not ok \d"
+)
+
+_INSIDE = {trees.X86: (sys.executable, Path("/")), trees.ARM64: ("python3", arm64_root.HOST)}
+"""The Python interpreter in a guest, and the directory with this machine's files there."""
+
+
+@dataclass(frozen=True)
+class Guest:
+    """The settings with which guests are run.
+
+    Attributes:
+        accel: kvm or tcg.
+        device: bytes of the emulated pmem.
+        limit: seconds that a guest may take.
+        cpus: number of CPUs. The first is on the node below the device, the others are on the
+            last node.
+        options: further options of QEMU.
+        append: further words of the kernel's command line.
+        directories: further directories for the scenarios, by the names of the options of
+            inside/scenarios.py that take them.
+        regions: number of equal parts of the pmem, each with a device; x86 only.
+        inset: bytes cut off at both ends of each part, which stay ordinary memory: a device then
+            begins and ends within a section, or apart from the next one; x86 only.
+        behind: number of nodes behind the device, which have equal parts of the memory there; x86
+            only.
+        provoked: a pattern of the complaint of the kernel that the scenarios provoke, if any.
+    """
+
+    accel: str
+    device: int
+    limit: float
+    cpus: int = 2
+    options: str = ""
+    append: str = ""
+    directories: Mapping[str, Path] = field(default_factory=dict)
+    regions: int = 1
+    inset: int = 0
+    behind: int = 1
+    provoked: str | None = None
+
+    def run(
+        self, kernel: Kernel, names: str, rebinds: int, private: int
+    ) -> tuple[list[Record], str]:
+        """Boot `kernel`, run inside/scenarios.py in it, and return its records and the console.
+
+        Args:
+            kernel: the kernel to boot.
+            names: scenarios of inside/scenarios.py, separated by commas.
+            rebinds: number of rebinds in each mode.
+            private: bytes of device-private memory.
+
+        Raises:
+            Failure: the guest hangs, panics, or ends without a result. The message names the
+                kernel, the scenario, and a directory with the guest's records and console. The
+                end of the console is shown.
+        """
+        shared = Path(tempfile.mkdtemp(prefix="pagemint-vm-"))
+        records, console = shared / "records", shared / "console"
+        python, host = _INSIDE[kernel.arch]
+        command = scenarios.command(kernel, names, rebinds, private, records, python, host)
+        for option, directory in self.directories.items():
+            command += [f"--{option}", directory]
+        # The script's words have paths of any length, and a kernel's command line has its limit.
+        (shared / "command").write_text(f"{shlex.join(map(str, command))}\n")
+        what = f"the guest with the {kernel.variant} kernel"
+        ended = ""
+        try:
+            # A failure of these is not one of the guest: arm64 fetches packages for it.
+            argv, env = self._argv(kernel, shared), x86.environment()
+            with doing(lambda: _under_way(journal.read(records), names)):
+                ended = _boot(argv, env, console, self.limit, what)
+        except BaseException:
+            shutil.rmtree(shared)
+            raise
+        said = journal.read(records)
+        text = console.read_text() if console.exists() else ""
+        errors = [record["error"] for record in said if "error" in record]
+        expected = re.compile(self.provoked or "(?!)")
+        trouble = [
+            line
+            for line in text.splitlines()
+            if _TROUBLE.search(line) and not expected.search(line)
+        ]
+        if errors or trouble or not said or "done" not in said[-1]:
+            for line in text.splitlines()[-_TAIL:]:
+                note(f"  | {line}")
+            why = (errors + trouble + [ended or "it ended without a result"])[0]
+            raise Failure(
+                f"{what} failed in {_under_way(said, names)}: {why}",
+                f"its whole console log is {console}",
+            )
+        shutil.rmtree(shared)
+        return [record for record in said[:-1] if "running" not in record], text
+
+    def _argv(self, kernel: Kernel, shared: Path) -> list[str | Path]:
+        """Return the command line that boots `kernel` and runs the script in `shared`."""
+        if kernel.arch == trees.ARM64:
+            return arm64.argv(
+                kernel.image,
+                shared,
+                device=self.device,
+                cpus=self.cpus,
+                options=self.options,
+                append=self.append,
+            )
+        return x86.argv(
+            kernel.image,
+            shared,
+            device=self.device,
+            cpus=self.cpus,
+            options=self.options,
+            append=self.append,
+            accel=self.accel,
+            regions=self.regions,
+            inset=self.inset,
+            behind=self.behind,
+            stock=kernel.filler is not None,
+        )
+
+
+def _boot(
+    argv: list[str | Path], env: Mapping[str, str], console: Path, limit: float, what: str
+) -> str:
+    """Run a guest to its end; return how it failed, or "".
+
+    vng's exit status is unreliable, so its failure alone does not count: the guest's records do.
+
+    Raises:
+        MachineFailure: the program that runs guests is not installed.
+    """
+    try:
+        run(argv, env=env, log=console, limit=limit, what=what)
+    except MachineFailure:
+        raise
+    except Failure as failure:
+        return failure.message.removeprefix(f"{what} ").removeprefix("failed: ")
+    return ""
+
+
+def _under_way(said: list[Record], names: str) -> str:
+    """Return the scenario, and its part, in which the guest wrote its last record."""
+    for record in reversed(said):
+        if "running" in record:
+            return f"{record['scenario']} ({record['running']})"
+    return f"{names} (booting)"

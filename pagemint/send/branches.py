@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Applies topics to a tree as branches, or writes them as mails."""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from pagemint.base import cache, disk
+from pagemint.base.errors import Failure
+from pagemint.base.git import git
+from pagemint.base.progress import step
+from pagemint.base.run import interruption_put_off
+from pagemint.trees import patches as steps
+from pagemint.trees import sources
+from pagemint.trees.patches import Change, Topic
+
+
+def commit(
+    tree: Path,
+    texts: dict[str, str],
+    chosen: Sequence[Topic] | None = None,
+    line: str | None = None,
+) -> list[str]:
+    """Make a branch for each topic in a kernel tree, each on top of the one before.
+
+    A branch has one commit for each step. The last branch is checked out. The cover letter of a
+    topic is its branch's description, where git and b4 look for it. A directory that is not a git
+    checkout becomes one, with all its files in a first commit. Nothing in the tree changes until
+    the branches are complete.
+
+    Args:
+        tree: the directory of the kernel tree.
+        texts: the texts that messages.filled() returned.
+        chosen: the topics; None stands for all.
+        line: the kernel line whose edits to take; None stands for the line of the tree.
+
+    Returns:
+        the names of the branches, in the order of the topics.
+
+    Raises:
+        Failure: the tree has uncommitted changes, a branch exists already, git has no identity
+            for the commits, or an edit does not apply exactly.
+    """
+    if tree.resolve().is_relative_to(cache.root().resolve()):
+        raise Failure(f"{tree} is in pagemint's own cache", "copy it somewhere else first")
+    found = sources.from_tree(tree)
+    line = line or found.line
+    chosen = steps.topics() if chosen is None else chosen
+    _identity(tree)
+    fresh = not (tree / ".git").exists()
+    branches = {one.name: f"pagemint-{steps.nearest_line(line)}-{one.name}" for one in chosen}
+    if not fresh:
+        _check_clean(tree, list(branches.values()))
+    with step(f"trying the topics on Linux {found.version}"):
+        changes = steps.plan(tree, line, chosen)
+    # A topic may have no steps for this line.
+    filled = list(dict.fromkeys(change.step.topic for change in changes))
+    made = [branches[name] for name in filled]
+    try:
+        if fresh:
+            _make_repository(tree, f"Linux {found.version}")
+        heads = _commit_all(tree, "HEAD", changes, texts)
+        with interruption_put_off():
+            _switch(
+                tree,
+                {branches[name]: (heads[name], texts[f"{name}/{steps.COVER}"]) for name in filled},
+            )
+            fresh = False  # from here on the new repository stays
+    except BaseException:
+        if fresh:
+            shutil.rmtree(tree / ".git", ignore_errors=True)
+        raise
+    return made
+
+
+def mails(
+    found: sources.Source,
+    output: Path,
+    texts: dict[str, str],
+    chosen: Sequence[Topic] | None = None,
+) -> list[Path]:
+    """Write topics for a source as mails, a directory for each in `output`, cover letter first.
+
+    Args:
+        found: the source that the mails apply to.
+        output: a new directory, or an empty one.
+        texts: the texts that messages.filled() returned.
+        chosen: the topics; None stands for all.
+
+    Returns:
+        the mails in the order in which they apply.
+
+    Raises:
+        Failure: `output` is not empty, git has no identity, or an edit does not apply exactly.
+    """
+    check_output(output)
+    changes = steps.plan(found.tree, found.line, chosen)
+    with tempfile.TemporaryDirectory(prefix="pagemint-") as name:
+        scratch = Path(name)
+        repository, written = scratch / "tree", scratch / "mails"
+        repository.mkdir()
+        for path in {path for change in changes for path in change.contents}:
+            if (found.tree / path).exists():
+                (repository / path).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(found.tree / path, repository / path)
+        with _same_identity(Path.cwd()):
+            _make_repository(repository, f"Linux {found.version}")
+            before = "base"
+            for topic, head in _commit_all(repository, "HEAD", changes, texts).items():
+                _switch(repository, {topic: (head, texts[f"{topic}/{steps.COVER}"])})
+                # The user's git settings must not change the form of the mails.
+                form = ("--no-attach", "--src-prefix=a/", "--dst-prefix=b/")
+                cover = ("--cover-letter", "--cover-from-description=subject")
+                target = ("-o", str(written / topic), f"{before}..{topic}")
+                git(repository, "format-patch", "-q", *form, *cover, *target)
+                before = topic
+        try:
+            with interruption_put_off():
+                output.mkdir(parents=True, exist_ok=True)
+                folders = list(dict.fromkeys(change.step.topic for change in changes))
+                for folder in folders:
+                    shutil.move(written / folder, output / folder)
+                return [mail for one in folders for mail in sorted((output / one).iterdir())]
+        except OSError as error:
+            raise Failure(f"cannot write {output}: {error.strerror}", "name another one") from error
+
+
+def _identity(directory: Path) -> str:
+    """Return git's own "Name <email>" for commits made in `directory`."""
+    try:
+        ident = git(directory, "var", "GIT_COMMITTER_IDENT")
+    except Failure as failure:
+        raise Failure(
+            "git does not know who signs the patches off",
+            "set user.name and user.email with git config",
+        ) from failure
+    return ident.rsplit(" ", 2)[0]
+
+
+@contextmanager
+def _same_identity(directory: Path) -> Iterator[None]:
+    """Make git use the identity of `directory`, wherever it runs."""
+    name, email = _identity(directory).rsplit(" <", 1)
+    before = dict(os.environ)
+    for role in ("AUTHOR", "COMMITTER"):
+        os.environ[f"GIT_{role}_NAME"] = name
+        os.environ[f"GIT_{role}_EMAIL"] = email.rstrip(">")
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+def _check_clean(tree: Path, branches: Sequence[str]) -> None:
+    if git(tree, "status", "--porcelain", "--untracked-files=no"):
+        raise Failure(f"{tree} has uncommitted changes", "commit or stash them first")
+    for branch in branches:
+        if git(tree, "branch", "--list", branch):
+            raise Failure(
+                f"{tree} has a branch {branch} already",
+                f"delete or rename it: git branch -m {branch}",
+            )
+
+
+def check_output(output: Path) -> None:
+    """Check that the directory for mails is empty and writable, and that git has an identity.
+
+    Raises:
+        Failure: the directory is not empty or cannot be written, or git has no identity.
+    """
+    if output.exists() and (not output.is_dir() or any(output.iterdir())):
+        raise Failure(f"{output} is not an empty directory", "name a new one")
+    disk.check_directory(output, str(output), "name another one")
+    _identity(Path.cwd())
+
+
+def _make_repository(tree: Path, message: str) -> None:
+    """Make `tree` a git repository with all its files in one commit."""
+    with step(f"committing {message} as the base"):
+        git(tree, "init", "-q", "-b", "base")
+        git(tree, "add", "-A", "--force")
+        git(tree, "commit", "-q", "--no-gpg-sign", "-m", message)
+
+
+def _switch(tree: Path, branches: dict[str, tuple[str, str]]) -> None:
+    """Make branches, and check out the last one.
+
+    Args:
+        tree: the git checkout.
+        branches: the commit and the description of each branch, by its name. All of them are
+            made, or none.
+    """
+    made = []
+    try:
+        for branch, (head, cover) in branches.items():
+            git(tree, "update-ref", f"refs/heads/{branch}", head, "")
+            made.append(branch)
+            # The second setting tells b4 that the description is the cover letter.
+            settings = {"description": cover, "b4-prep-cover-strategy": "branch-description"}
+            for key, value in settings.items():
+                git(tree, "config", "--replace-all", f"branch.{branch}.{key}", value)
+        git(tree, "checkout", "-q", made[-1])
+    except Failure:
+        for branch in made:
+            # This also deletes the settings of the branch.
+            git(tree, "branch", "-q", "-D", branch)
+        raise
+
+
+def _commit_all(
+    repository: Path, base: str, changes: list[Change], texts: dict[str, str]
+) -> dict[str, str]:
+    """Commit each change on top of `base`, through a separate index.
+
+    Args:
+        repository: the git checkout.
+        base: a commit.
+        changes: the changes of the steps.
+        texts: the message of each step.
+
+    Returns:
+        the last commit of each topic.
+    """
+    who = _identity(repository)
+    parent = git(repository, "rev-parse", base).strip()
+    heads = {}
+    with tempfile.TemporaryDirectory(prefix="pagemint-") as name:
+        index = {"GIT_INDEX_FILE": str(Path(name) / "index")}
+        git(repository, "read-tree", parent, **index)
+        for change in changes:
+            for number, (path, data) in enumerate(change.contents.items()):
+                blob = Path(name) / str(number)
+                blob.write_bytes(data)
+                argv = ("hash-object", "-w", "--no-filters", str(blob))
+                entry = f"100644,{git(repository, *argv).strip()},{path}"
+                git(repository, "update-index", "--add", "--cacheinfo", entry, **index)
+            tree = git(repository, "write-tree", **index).strip()
+            message = f"{texts[change.step.path]}\nSigned-off-by: {who}\n"
+            parent = git(repository, "commit-tree", tree, "-p", parent, "-m", message).strip()
+            heads[change.step.topic] = parent
+    return heads

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Builds whole kernels for the VM lab, with the modules and test programs for their guests."""
+
+import re
+import shutil
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pagemint.base import cache, disk, files, machine
+from pagemint.base.progress import step
+from pagemint.base.run import run
+from pagemint.trees import objects, trees
+from pagemint.trees import patches as steps
+from pagemint.trees.trees import Arch, Tree
+
+_SELFTESTS: tuple[str, ...] = ("hmm-tests", "migration")
+# Further tests of memory. cow, for one, takes too long in an emulated guest.
+_OTHERS = (
+    *("droppable", "folio_split_race_test", "guard-regions", "gup_longterm", "hugetlb-madvise"),
+    *("hugetlb-mmap", "hugetlb-mremap", "hugetlb-read-hwpoison", "hugetlb-shm"),
+    *("hugetlb-soft-offline", "hugetlb_dio", "hugetlb_fault_after_madv", "hugetlb_madv_vs_map"),
+    *("khugepaged", "madv_populate", "map_fixed_noreplace", "map_populate", "memory-failure"),
+    *("merge", "mkdirty", "mremap_dontunmap", "mremap_test", "pagemap_ioctl"),
+    *("prctl_thp_disable", "process_madv", "rmap", "split_huge_page_test"),
+)
+_SCRIPTS = ("memory-hotplug/mem-on-off-test.sh",)
+_ROOM = 1_500_000_000  # bytes: a build directory of a whole small kernel
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel to boot.
+
+    Attributes:
+        variant: base, patched or stock.
+        built: the build directory.
+        module: pagemint_guest.ko for it.
+        filler: pagemint.ko for it, if it is a stock kernel.
+        arch: the architecture that it was built for.
+    """
+
+    variant: str
+    built: Path
+    module: Path
+    filler: Path | None
+    arch: Arch = field(default=trees.X86, kw_only=True)
+
+    @property
+    def image(self) -> Path:
+        """The image that QEMU boots."""
+        return self.built / self.arch.image
+
+    @property
+    def headers(self) -> Path:
+        """The directory against which modules for it are built."""
+        return self.built
+
+    @property
+    def folio_module(self) -> Path:
+        """pagemint_folio.ko for it, which copies folios in a guest."""
+        return self.module.with_name("pagemint_folio.ko")
+
+    @property
+    def hmm_module(self) -> Path:
+        """test_hmm.ko for it, which the kernel's own tests of device-private memory need."""
+        return self.built / "lib/test_hmm.ko"
+
+
+def kernel(tree: Tree, fragments: tuple[str, ...]) -> Kernel:
+    """Return the kernel of a tree, built in some five minutes if it is not in the cache.
+
+    Args:
+        tree: the tree to build.
+        fragments: names of files in guests/config, on top of the kernel's tinyconfig. KUnit
+            suites that the series does not have for the tree's line are left out.
+
+    Raises:
+        Failure: the build fails, or the configuration loses an option of a fragment.
+    """
+    fragment_files = [files.GUESTS / "config" / f"{name}.config" for name in fragments]
+    lines = [line for file in fragment_files for line in file.read_text().splitlines()]
+    wanted = _last_of_each([line for line in lines if "CONFIG_" in line])
+    suites = steps.suites(tree.line)
+    wanted = [line for line in wanted if _suite(line) in (None, *suites)]
+    name = "+".join(fragments)
+    key = cache.digest(tree.key, str(tree.path), *wanted, machine.compiler(tree.arch.prefix))
+
+    def make_kernel(work: Path) -> None:
+        disk.need_space(work, _ROOM, "a kernel for the VM lab")
+        with step(f"configuring the {tree.name} kernel ({name})"):
+            objects.make(tree, work, "tinyconfig")
+            with (work / ".config").open("a") as config:
+                config.writelines(f"{line}\n" for line in wanted)
+            objects.make(tree, work, "olddefconfig")
+            objects.check_config(work / ".config", name, wanted)
+        with step(f"building the {tree.name} kernel ({name}), some five minutes"):
+            objects.make(tree, work, Path(tree.arch.image).name, "modules")
+
+    built = cache.entry("kernels", key, make_kernel, in_place=True)
+    sources = [*sorted(files.GUESTS.glob("probes/*.c")), files.GUESTS / "probes/Kbuild"]
+
+    def make_module(work: Path) -> None:
+        for one in sources:
+            shutil.copyfile(one, work / one.name)
+        objects.make(tree, built, f"M={work}", "modules", jobs=1)
+
+    module = cache.entry("modules", cache.digest(key, *sources), make_module)
+    return Kernel(tree.name, built, module / "pagemint_guest.ko", None, arch=tree.arch)
+
+
+def selftests(tree: Tree, *, others: bool = False) -> Path:
+    """Return the directory with the kernel's own test programs, built if it is not in the cache.
+
+    Args:
+        tree: the tree with their sources.
+        others: whether its folder "others" has further tests of memory, as the tree has them.
+
+    Raises:
+        Failure: the build fails.
+    """
+    tests = Path("tools/testing/selftests")
+    wanted = {"": _SELFTESTS}
+    if others:
+        there = (one for one in _OTHERS if (tree.path / tests / f"mm/{one}.c").exists())
+        wanted["others"] = tuple(there)
+
+    def make(work: Path) -> None:
+        # make writes beside the sources of these tests, so it gets a copy of them.
+        copy = work / "linux"
+        for name in ("mm", "x86"):
+            shutil.copytree(tree.path / tests / name, copy / tests / name)
+        for folder in (one for one in (tree.path / tests).iterdir() if one.is_dir()):
+            if not (copy / tests / folder.name).exists():
+                (copy / tests / folder.name).symlink_to(folder)
+        for pattern in ("*.h", "*.mk"):
+            for file in (tree.path / tests).glob(pattern):
+                shutil.copy(file, copy / tests)
+        for link in ("include", "lib", "mm", "scripts", "tools/include"):
+            (copy / link).symlink_to(tree.path / link)
+        with step("building the kernel's own tests"):
+            for out, programs in wanted.items():
+                (work / out).mkdir(exist_ok=True)
+                argv: list[str | Path] = ["make", "-s", "-C", copy / tests / "mm"]
+                argv += [f"OUTPUT={work / out}", *(work / out / name for name in programs)]
+                run(argv, env=trees.environment(), what="making the kernel's own tests")
+        for script in _SCRIPTS if others else ():
+            shutil.copy(tree.path / tests / script, work / "others")
+        shutil.rmtree(copy)
+
+    names = (*wanted.values(), _SCRIPTS if others else ())
+    key = cache.digest(tree.key, *(" ".join(one) for one in names), machine.compiler())
+    return cache.entry("selftests", key, make)
+
+
+def _suite(option: str) -> str | None:
+    """Return the name of the KUnit suite that an option builds, or None if it builds none."""
+    found = re.fullmatch(r"CONFIG_(\w+)_KUNIT_TEST=y", option)
+    return found and found[1].lower()
+
+
+def _last_of_each(lines: list[str]) -> list[str]:
+    """Return the lines of a configuration in which a later one overrides an earlier one."""
+    last: dict[str, str] = {}
+    for line in lines:
+        symbol = line.removeprefix("# ").split("=")[0].split(" ")[0]
+        if symbol.startswith("CONFIG_"):
+            last[symbol] = line
+    return list(last.values())

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The trees that the user names for a comparison: NAME=WHERE."""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pagemint import words
+from pagemint.base import cache, disk
+from pagemint.base.errors import Failure
+from pagemint.base.git import git
+from pagemint.base.progress import step
+from pagemint.trees import mails, sources, trees
+from pagemint.trees import patches as steps
+from pagemint.trees.trees import Tree
+
+_NAME = r"[A-Za-z0-9][A-Za-z0-9._+-]{0,19}"
+_SERIES = "series:"
+_FORMS = "DIR, DIR@REV, a mailbox, a directory of patches, or series:TOPIC,..."
+
+
+@dataclass(frozen=True)
+class Named:
+    """A tree as the user named it.
+
+    Attributes:
+        name: its name.
+        where: the text that says where it comes from.
+        make: returns it, made if it is not in the cache; the argument is the tree to which patches
+            and topics are applied. Raises Failure if a patch does not apply, or the disk is full.
+    """
+
+    name: str
+    where: str
+    make: Callable[[Tree], Tree] = field(compare=False)
+
+
+def parse(texts: Sequence[str]) -> list[Named]:
+    """Return the trees that several NAME=WHERE name. The user's own files do not change.
+
+    Raises:
+        Failure: one has another form; a name is not allowed or given twice; or there is no such
+            tree, commit, topic or patch.
+    """
+    found: list[Named] = []
+    for text in texts:
+        name, separator, where = text.partition("=")
+        if not separator or not where:
+            raise Failure(f"--tree {text}: not NAME=WHERE", f"WHERE is {_FORMS}")
+        if not re.fullmatch(_NAME, name):
+            raise Failure(
+                f"--tree {text}: {name!r} is not a name",
+                "use up to 20 letters, digits and the characters . _ + -",
+            )
+        if name in words.OWN:
+            raise Failure(f"--tree {text}: the name {name} is taken", "choose another name")
+        if name in (one.name for one in found):
+            raise Failure(f"--tree {text}: there are two trees named {name}", "rename one")
+        found.append(Named(name, where, _maker(name, where)))
+    return found
+
+
+def _maker(name: str, where: str) -> Callable[[Tree], Tree]:
+    """Return the function that makes a tree; whatever it needs of the user's is read here."""
+    if where.startswith(_SERIES):
+        topics = steps.topics(where.removeprefix(_SERIES).split(","))
+        return lambda base: trees.with_topics(name, base, topics)
+    path = _expanded(where)
+    if path.is_file() or (mails.is_directory(path) and not sources.is_tree(path)):
+        patches = mails.read(path)
+        return lambda base: trees.changed(
+            name,
+            base,
+            cache.digest(base.key, *(one.text for one in patches)),
+            f"applying {where} to Linux {base.version}",
+            lambda work: mails.apply(patches, work, path, base.version),
+        )
+    if path.is_dir():
+        found = sources.from_tree(path)
+        return lambda base: trees.unpatched(name, found)
+    directory, revision = _repository(name, where)
+    tree = _tree_of(name, directory, revision)
+    return lambda base: _at_commit(name, where, directory, tree)
+
+
+def _expanded(where: str) -> Path:
+    try:
+        return Path(where).expanduser()
+    except RuntimeError:
+        return Path(where)  # ~ and no user's name: perhaps a file's
+
+
+def _repository(name: str, where: str) -> tuple[Path, str]:
+    """Return the directory and the revision of DIR@REV.
+
+    Raises:
+        Failure: there is no such directory.
+    """
+    parts = where.split("@")
+    for end in range(1, len(parts)):
+        directory = _expanded("@".join(parts[:end]))
+        if parts[0] and directory.is_dir():
+            return directory, "@".join(parts[end:])
+    raise Failure(f"--tree {name}: there is no {where}", f"give {_FORMS}")
+
+
+def _tree_of(name: str, directory: Path, revision: str) -> str:
+    """Return git's name for the files of a commit."""
+    wanted = f"{revision or 'HEAD'}^{{tree}}"
+    try:
+        tree = git(directory, "rev-parse", "--verify", "--end-of-options", wanted).strip()
+    except Failure as failure:
+        raise Failure(
+            f"--tree {name}: {directory} has no commit {revision} ({failure.message})",
+            "name a commit, branch or tag of a git repository",
+        ) from failure
+    try:
+        git(directory, "cat-file", "-e", f"{tree}:mm/mm_init.c")
+    except Failure as failure:
+        raise Failure(
+            f"--tree {name}: {revision} of {directory} is not a Linux tree",
+            "name the top directory of a repository of the kernel",
+        ) from failure
+    return tree
+
+
+def _at_commit(name: str, where: str, directory: Path, tree: str) -> Tree:
+    """Return the tree with the files that git calls `tree`, copied into the cache."""
+
+    def make(work: Path) -> None:
+        disk.need_space(work, trees.ROOM, "a kernel tree")
+        with step(f"copying {where}"):
+            # An index and files of its own: those of the user stay as they are.
+            linux, index = work / "linux", str(work / "index")
+            linux.mkdir()
+            own = git(directory, "rev-parse", "--absolute-git-dir").strip()
+            places = {"GIT_DIR": own, "GIT_WORK_TREE": str(linux), "GIT_INDEX_FILE": index}
+            git(linux, "read-tree", tree, **places)
+            git(linux, "checkout-index", "--all", **places)
+            Path(index).unlink()
+
+    path = cache.entry("trees", f"git-{tree}", make) / "linux"
+    found = sources.from_tree(path)
+    return Tree(name, path, f"git-{tree}", steps.nearest_line(found.line), found.version)

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Kernel objects, compiled by the kernel's own build from the base and the patched tree."""
+
+import os
+import re
+import shutil
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from pagemint.base import cache, disk
+from pagemint.base.errors import Failure
+from pagemint.base.machine import compiler
+from pagemint.base.progress import step
+from pagemint.base.run import run
+from pagemint.trees import trees
+from pagemint.trees.sources import config_for
+from pagemint.trees.trees import Tree
+
+_BUILD_ROOM = 300_000_000  # bytes: a build directory with a few objects
+# An error in the source. A full disk is a fatal error, and can be told with a line of the source.
+_IN_SOURCE = re.compile(r"\S+:\d+(:\d+)?: ([Ee]rror: |fatal error: .*: No such file or directory$)")
+
+
+@dataclass(frozen=True)
+class Config:
+    """A kernel configuration.
+
+    Attributes:
+        name: its name in results.
+        options: lines that are added to Debian's configuration.
+    """
+
+    name: str
+    options: tuple[str, ...] = ()
+
+
+DEBIAN = Config("debian")
+"""Debian's own configuration, as people run it."""
+
+NO_MASK = Config(
+    "debian, no HVO, page_ref events",
+    ("# CONFIG_HUGETLBFS is not set", "CONFIG_DEBUG_PAGE_REF=y"),
+)
+"""Tails point to their head instead of holding a mask, and page_ref_set can be traced."""
+
+
+def build(tree: Tree, config: Config, wanted: Iterable[str]) -> Path:
+    """Return a build directory of `tree` with objects in it, made if it is not in the cache.
+
+    Args:
+        tree: the tree to build.
+        config: the configuration to build it with.
+        wanted: objects such as mm/mm_init.o; those whose source the tree lacks are left out.
+
+    Raises:
+        Failure: the build fails, or the configuration loses an option.
+    """
+    base = config_for(tree.line)
+    key = cache.digest(tree.key, str(tree.path), base, *config.options, compiler())
+
+    def configure(work: Path) -> None:
+        disk.need_space(work, _BUILD_ROOM, "a kernel build")
+        options = "".join(f"{option}\n" for option in config.options)
+        (work / ".config").write_text(base.read_text() + options)
+        with step(f"configuring the {tree.name} tree ({config.name})"):
+            make(tree, work, "olddefconfig")
+            check_config(work / ".config", config.name, config.options)
+            make(tree, work, "prepare")
+
+    built = cache.entry("builds", key, configure, in_place=True)
+    there = [one for one in sorted(set(wanted)) if has_source(tree, one)]
+    if all(_stamp(built, one).exists() for one in there):
+        return built
+    with cache.locked(built, f"objects of the {tree.name} tree"):
+        missing = [one for one in there if not _stamp(built, one).exists()]
+        with step(f"compiling {len(missing)} objects of the {tree.name} tree"):
+            _compile(tree, built, missing)
+    return built
+
+
+def _compile(tree: Tree, built: Path, missing: list[str]) -> None:
+    # kbuild descends into arch/x86/lib twice, and two jobs would write the same object.
+    slow = [one for one in missing if one.startswith("arch/x86/lib/")]
+    fast = [one for one in missing if one not in slow]
+    for some, jobs in ((fast, None), (slow, 1)):
+        if some:
+            make(tree, built, *some, jobs=jobs)
+        for one in some:
+            _stamp(built, one).touch()
+
+
+def _stamp(built: Path, wanted: str) -> Path:
+    """Return the file whose presence says that an object is complete."""
+    return built / f"{wanted}.complete"
+
+
+def has_source(tree: Tree, wanted: str) -> bool:
+    """Whether a tree has the C or assembly file of an object such as mm/mm_init.o."""
+    return any((tree.path / wanted).with_suffix(suffix).exists() for suffix in (".c", ".S"))
+
+
+def compile_glue(tree: Tree, built: Path, sources: Iterable[Path], scratch: Path) -> dict[str, str]:
+    """Compile C files as kernel code of `tree`, with the flags that its modules have.
+
+    Args:
+        tree: the tree whose headers they include.
+        built: its build directory.
+        sources: the C files, and the headers that they include.
+        scratch: an empty directory, which receives an object for each C file that compiles.
+
+    Returns:
+        the compiler's first error by the names of the other C files, without suffix.
+
+    Raises:
+        Failure: make fails without an error in the source; /tmp can be full, for example.
+    """
+    copies = [Path(shutil.copyfile(one, scratch / one.name)) for one in sources]
+    made = [one.with_suffix(".o") for one in copies if one.suffix == ".c"]
+    names = " ".join(one.name for one in made)
+    (scratch / "Kbuild").write_text(f"obj-m := {names}\n")
+    faults = {}
+    with suppress(Failure):
+        make(tree, built, f"M={scratch}", "-k", *(one.name for one in made))
+    for one in (one for one in made if not one.exists()):
+        try:
+            make(tree, built, f"M={scratch}", one.name)
+        except Failure as failure:
+            if not _IN_SOURCE.search(failure.message):
+                raise
+            faults[one.stem] = failure.message
+    return faults
+
+
+def make(tree: Tree, build_dir: Path, *targets: str, jobs: int | None = None) -> None:
+    """Run the kernel's own make for `tree` in a build directory.
+
+    Args:
+        tree: the tree to build.
+        build_dir: the build directory, which also keeps a log of each target.
+        targets: targets and variables of make.
+        jobs: number of jobs at once; by default the number of CPUs.
+    """
+    name = re.sub(r"\W+", "_", targets[-1])
+    what = f"make {targets[-1]} in the {tree.name} tree"
+    argv = ["make", "-s", f"-j{jobs or os.cpu_count() or 1}", f"O={build_dir}"]
+    argv += [*tree.arch.variables, *targets]
+    run(argv, cwd=tree.path, env=trees.environment(), log=build_dir / f"{name}.log", what=what)
+
+
+def check_config(file: Path, name: str, options: Iterable[str]) -> None:
+    """Check that kconfig kept all options of a configuration.
+
+    Raises:
+        Failure: an option is lost. The message names it, and the configuration by `name`.
+    """
+    kept = set(file.read_text().splitlines())
+    for option in options:
+        # kconfig leaves out an option that is off if its dependencies are not met.
+        off = re.fullmatch(r"# (\w+) is not set", option)
+        lost = any(line.startswith(f"{off[1]}=") for line in kept) if off else option not in kept
+        if lost:
+            raise Failure(
+                f"the configuration {name!r} loses {option!r} on this tree",
+                "its dependencies are not met there; use another tree",
+            )

@@ -1,0 +1,326 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Reads the topics and steps (the patches) of kernel/series/, and applies them to a tree."""
+
+import re
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache as once
+from pathlib import Path
+
+from pagemint.base import cache, files, git
+from pagemint.base.errors import Failure
+from pagemint.trees import sources
+from pagemint.trees.code import lines as lines_of_code
+
+COVER = "cover"
+"""The file in a topic's folder with the text of its cover letter."""
+
+
+_NOT_CODE = re.compile(r"(^|a/)(Documentation/|MAINTAINERS$)|/tests/|Kconfig\.debug$")
+
+
+@dataclass(frozen=True)
+class Topic:
+    """A patch series that is sent by itself.
+
+    Attributes:
+        name: its folder under series/.
+        needs: the topics that have to be applied before it.
+    """
+
+    name: str
+    needs: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One patch of a topic.
+
+    Attributes:
+        topic: the name of its topic.
+        name: its folder in the topic's folder. The names sort in the order of the patches.
+        message: the template of the commit message, without a Signed-off-by.
+        files: the new files that it adds, relative to a kernel tree.
+        diff: the edits to existing files for one kernel line; None if it only adds files.
+    """
+
+    topic: str
+    name: str
+    message: str
+    files: tuple[str, ...]
+    diff: Path | None
+
+    @property
+    def path(self) -> str:
+        """The step's folder under series/: "device/02-template"."""
+        return f"{self.topic}/{self.name}"
+
+
+@dataclass(frozen=True)
+class Change:
+    """The result of one step on a certain tree.
+
+    Attributes:
+        step: the step.
+        contents: the whole contents of each file that the step touches, as it leaves them.
+    """
+
+    step: Step
+    contents: dict[str, bytes]
+
+
+class _ConflictError(Exception):
+    """A step does not apply; the text says where and why."""
+
+
+def topics(names: Iterable[str] | None = None) -> list[Topic]:
+    """Return topics and the topics that they need, in the order in which they apply.
+
+    Args:
+        names: the topics; None stands for all.
+
+    Raises:
+        Failure: there is no topic of that name.
+    """
+    known = _known_topics()
+    wanted = set(known if names is None else names)
+    unknown = sorted(wanted - known.keys())
+    if unknown:
+        raise Failure(f"there is no topic {unknown[0]!r}", f"choose from: {', '.join(known)}")
+    for topic in reversed(known.values()):
+        if topic.name in wanted:
+            wanted.update(topic.needs)
+    return [topic for topic in known.values() if topic.name in wanted]
+
+
+def lines() -> list[str]:
+    """Return the kernel lines that the series has edits for, oldest first."""
+    return sorted(
+        {path.stem for path in (files.KERNEL / "series").glob("*/*/*.diff")},
+        key=_numbers,
+    )
+
+
+def source_for(line: str, own: Path | None) -> sources.Source:
+    """Return the source to patch: the tree that --ksrc names, or else Debian's of a kernel line.
+
+    Raises:
+        Failure: the series has no edits for `line`, or the source cannot be fetched.
+    """
+    if own:
+        return sources.from_tree(own)
+    if line not in lines():
+        raise Failure(
+            f"the series has no edits for Linux {line!r}",
+            f"choose one of {', '.join(lines())}, or give a tree with --ksrc DIR",
+        )
+    return sources.get(line)
+
+
+def nearest_line(line: str) -> str:
+    """Return the line with edits that is the fewest releases away from `line`."""
+    return min(lines(), key=lambda one: abs(_release(one) - _release(line)))
+
+
+def of(line: str, chosen: Sequence[Topic] | None = None) -> list[Step]:
+    """Return the steps for a kernel line, in order.
+
+    A step that has edits for other lines but none for this one is left out.
+
+    Args:
+        line: one that `lines` names.
+        chosen: the topics; None stands for all.
+    """
+    found = []
+    for topic in topics() if chosen is None else chosen:
+        folders = sorted(path for path in (files.KERNEL / "series" / topic.name).iterdir())
+        for folder in (path for path in folders if path.is_dir()):
+            diff = folder / f"{line}.diff"
+            if not diff.exists() and any(folder.glob("*.diff")):
+                continue
+            listed = folder / "files"
+            found.append(
+                Step(
+                    topic.name,
+                    folder.name,
+                    (folder / "message").read_text(),
+                    tuple(listed.read_text().split()) if listed.exists() else (),
+                    diff if diff.exists() else None,
+                )
+            )
+    return found
+
+
+def suites(line: str) -> set[str]:
+    """Return the names of the KUnit suites that the series adds to a kernel line."""
+    added = (Path(path) for step in of(line) for path in step.files)
+    return {path.stem.removesuffix("_kunit") for path in added if path.stem.endswith("_kunit")}
+
+
+def is_code(path: str) -> bool:
+    """Whether a file of a kernel tree is code, not documentation or a test."""
+    return not _NOT_CODE.search(path)
+
+
+def digest(line: str, chosen: Sequence[Topic] | None = None, *, code: bool = False) -> str:
+    """Return a digest of the edits and new files that `patch` puts into a tree of `line`.
+
+    Args:
+        line: the line of the tree.
+        chosen: the topics; None stands for all.
+        code: leave out comments, line numbers, and files for which `is_code` is false. Results
+            name the digest without them, since they do not change any time.
+    """
+    parts: list[str | Path] = []
+    for one in of(nearest_line(line), chosen):
+        edits = re.split(r"^--- a/", one.diff.read_text() if one.diff else "", flags=re.M)[1:]
+        for edit in edits:
+            path = edit.partition("\n")[0]
+            if not code:
+                parts += [edit]
+            elif is_code(path):
+                parts += [path, *_changed_code(path, edit)]
+        for path in one.files:
+            if not code:
+                parts += [path, files.KERNEL / path]
+            elif is_code(path):
+                parts += [path, *lines_of_code(path, (files.KERNEL / path).read_text())]
+    return cache.digest(*parts)
+
+
+def _changed_code(path: str, edit: str) -> Iterator[str]:
+    """Yield the code of each hunk before and after an edit of a file."""
+    for hunk in re.split(r"^@@.*\n", edit, flags=re.M)[1:]:
+        for sign in "-+":
+            side = (line[1:] for line in hunk.splitlines(keepends=True) if line[0] in (" ", sign))
+            yield "\n".join(lines_of_code(path, "".join(side)))
+
+
+def digests() -> frozenset[str]:
+    """Return the digests that results of the series as it is have, one for each line."""
+    return frozenset(digest(line, code=True) for line in lines())
+
+
+def plan(tree: Path, line: str, chosen: Sequence[Topic] | None = None) -> list[Change]:
+    """Return the changes of each step to `tree`, which is only read.
+
+    Raises:
+        Failure: an edit does not apply exactly. The message names each topic that does not apply,
+            and its first conflict.
+    """
+    changes: list[Change] = []
+    contents: dict[str, bytes] = {}
+    conflicts: dict[str, str] = {}
+    chosen = topics() if chosen is None else chosen
+    steps = of(nearest_line(line), chosen)
+    for topic in chosen:
+        missing = [name for name in topic.needs if name in conflicts]
+        if missing:
+            conflicts[topic.name] = f"needs {missing[0]}"
+            continue
+        after, mine = dict(contents), []
+        try:
+            for one in (step for step in steps if step.topic == topic.name):
+                mine.append(Change(one, _apply(one, tree, after)))
+                after.update(mine[-1].contents)
+        except _ConflictError as conflict:
+            conflicts[topic.name] = str(conflict)
+            continue
+        contents = after
+        changes += mine
+    if conflicts:
+        raise _refusal(chosen, conflicts)
+    return changes
+
+
+def patch(tree: Path, line: str, chosen: Sequence[Topic] | None = None) -> None:
+    """Apply topics to `tree`, a plain directory of pagemint's own.
+
+    Raises:
+        Failure: an edit does not apply exactly; `tree` is unchanged.
+    """
+    contents: dict[str, bytes] = {}
+    for change in plan(tree, line, chosen):
+        contents.update(change.contents)
+    for path, data in contents.items():
+        target = tree / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        # The tree shares its files with another one: replace them, never write into them.
+        target.unlink(missing_ok=True)
+        target.write_bytes(data)
+
+
+@once
+def _topics_in(file: Path) -> dict[str, Topic]:
+    lines = [line.split() for line in file.read_text().splitlines() if line[:1] != "#"]
+    return {name: Topic(name, tuple(needs)) for name, *needs in lines}
+
+
+def _known_topics() -> dict[str, Topic]:
+    return _topics_in(files.KERNEL / "series/topics")
+
+
+def _numbers(line: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", line)]
+
+
+def _release(line: str) -> int:
+    """Return the number of releases before a line; the second number goes from 0 to 19."""
+    version, patchlevel = _numbers(line)
+    return version * 20 + patchlevel
+
+
+def _apply(one: Step, tree: Path, earlier: dict[str, bytes]) -> dict[str, bytes]:
+    """Return the contents of each file that a step touches, as the step leaves them.
+
+    Args:
+        one: the step.
+        tree: the unpatched tree.
+        earlier: the contents of the files that earlier steps have touched.
+
+    Raises:
+        _ConflictError: an edit does not apply exactly.
+    """
+    diff = one.diff.read_text() if one.diff else ""
+    touched = re.findall(r"^\+\+\+ b/(\S+)$", diff, re.MULTILINE)
+    with tempfile.TemporaryDirectory(prefix="pagemint-") as name:
+        scratch = Path(name)
+        for path in touched:
+            target = scratch / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if path in earlier:
+                target.write_bytes(earlier[path])
+            elif (tree / path).is_file():
+                shutil.copyfile(tree / path, target)
+            else:
+                raise _ConflictError(f"{one.name} edits {path}, which is not there")
+        if one.diff:
+            _git_apply(one, one.diff, scratch)
+        contents = {path: (scratch / path).read_bytes() for path in touched}
+    for path in one.files:
+        if path in earlier or (tree / path).exists():
+            raise _ConflictError(f"{one.name} adds {path}, which is there already")
+        contents[path] = (files.KERNEL / path).read_bytes()
+    return contents
+
+
+def _git_apply(one: Step, diff: Path, scratch: Path) -> None:
+    try:
+        git.apply(diff, scratch, f"step {one.path}")
+    except Failure as failure:
+        named = re.search(r"error: (\S+): patch does not apply", failure.message)
+        if not named:
+            raise
+        raise _ConflictError(f"{one.name} does not match {named[1]}") from failure
+
+
+def _refusal(chosen: Sequence[Topic], conflicts: dict[str, str]) -> Failure:
+    said = "; ".join(f"{name}: {why}" for name, why in conflicts.items())
+    others = [topic.name for topic in chosen if topic.name not in conflicts]
+    remedy = f"give an unpatched tree of one of the lines {', '.join(lines())}"
+    if others:
+        remedy += f", or rebase the topic (docs/series.md); these apply: {', '.join(others)}"
+    noun = "topic does" if len(conflicts) == 1 else "topics do"
+    return Failure(f"{len(conflicts)} {noun} not apply: {said}", remedy)
