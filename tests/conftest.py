@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 import os
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import hypothesis
@@ -22,6 +24,19 @@ def cache_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(home))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state-home"))
     return home / "pagemint"
+
+
+@pytest.fixture
+def default_signals() -> Iterator[None]:
+    """Signals as at login for the programs of a test, though nohup and `&` leave some ignored.
+
+    Only for the time of the test, so that nohup goes on protecting the run.
+    """
+    interrupt = signal.signal(signal.SIGINT, signal.default_int_handler)
+    hang_up = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGINT, interrupt)
+    signal.signal(signal.SIGHUP, hang_up)
 
 
 @pytest.fixture(scope="session")

@@ -298,6 +298,7 @@ def _wait_for(mark: str, words: str, child: subprocess.Popen[str]) -> None:
         time.sleep(0.02)
 
 
+@pytest.mark.usefixtures("default_signals")
 def test_an_interrupted_bench_leaves_no_process_and_the_next_run_succeeds(
     user_cache: Path, cache_home: Path, tmp_path: Path
 ) -> None:

@@ -121,6 +121,7 @@ def _waiting(seconds: int) -> str:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.usefixtures("default_signals")
 def test_signals_end_it_in_one_line(number: signal.Signals) -> None:
     argv = [sys.executable, "-c", _waiting(30)]
     pipe = subprocess.PIPE

@@ -77,6 +77,7 @@ def test_failure_without_an_error_line(script: str, message: str) -> None:
 
 
 @pytest.mark.parametrize("stubborn", [False, True])
+@pytest.mark.usefixtures("default_signals")
 def test_the_whole_group_is_ended_on_interrupt(tmp_path: Path, stubborn: bool) -> None:
     """The child's own child must not survive Ctrl-C, even one that ignores SIGTERM."""
     pids = tmp_path / "pids"
@@ -103,6 +104,7 @@ def test_the_whole_group_is_ended_on_interrupt(tmp_path: Path, stubborn: bool) -
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.usefixtures("default_signals")
 def test_a_child_is_ended_that_was_started_as_the_signal_came(
     tmp_path: Path, number: signal.Signals
 ) -> None:
@@ -125,6 +127,7 @@ pagemint.base.run.run(["sleep", "60"], what="a test")
     assert _gone(int(pid.read_text()))
 
 
+@pytest.mark.usefixtures("default_signals")
 def test_an_interruption_waits_for_the_outermost() -> None:
     done = []
     with pytest.raises(KeyboardInterrupt), interruption_put_off():

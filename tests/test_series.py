@@ -511,6 +511,7 @@ def test_an_unknown_line_is_one_line(plain: Path, line: str) -> None:
         ("checkout", "checkout", signal.SIGINT),
     ],
 )
+@pytest.mark.usefixtures("default_signals")
 def test_an_interruption_leaves_no_half_made_branch(
     request: pytest.FixtureRequest,
     tmp_path: Path,
