@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The manual page and the completions that `make docs` writes, and the figures of the README."""
+"""The manual page and the completions that `make docs` writes, and the texts in `docs`."""
 
 import argparse
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from pagemint import cli
+from pagemint.kernels import steps
 
 _ROOT = Path(__file__).parent.parent
 _DOCS = _ROOT / "out/docs"
@@ -83,3 +85,22 @@ def test_the_table_of_the_readme_is_that_of_the_kept_results() -> None:
 def test_the_table_of_device_folios_is_that_of_the_kept_results() -> None:
     made = _run(sys.executable, str(_ROOT / "scripts/readme_table.py"), "folios")
     assert made.strip() in (_ROOT / "docs/operations.md").read_text()
+
+
+@pytest.mark.parametrize("page", [*_ROOT.glob("*.md"), *_ROOT.glob("docs/*.md")], ids=str)
+def test_what_a_page_names_exists(page: Path) -> None:
+    text = page.read_text()
+    for target in re.findall(r"\]\((?!https?:)([^)#]+)", text):
+        assert (page.parent / target).exists(), target
+    topics = "|".join(topic.name for topic in steps.topics())
+    for topic, number in re.findall(rf"`({topics})/(\d\d)", text):
+        assert list((_ROOT / "kernel/series" / topic).glob(f"{number}-*")), f"{topic}/{number}"
+
+
+def test_a_commit_that_a_message_credits_is_in_the_record_of_prior_work() -> None:
+    commit = re.compile(r"\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{12}\b")
+    series = _ROOT / "kernel/series"
+    texts = [*series.glob("*/*/message"), *series.glob("*/cover")]
+    credited = {name for text in texts for name in commit.findall(text.read_text())}
+    assert credited
+    assert credited <= set(commit.findall((_ROOT / "docs/prior-work.md").read_text()))
