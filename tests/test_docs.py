@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from pagemint import cli
-from pagemint.kernels import steps
+from pagemint.trees import patches as steps
 
 _ROOT = Path(__file__).parent.parent
 _DOCS = _ROOT / "out/docs"
