@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from rich.console import Console
 
@@ -20,10 +21,12 @@ from pagemint.bench.workloads import known
 from pagemint.commands import bench_plan, options
 from pagemint.commands.bench_plan import ABORTED, PRECISE, UNDECIDED, Plan
 from pagemint.report import tables
+from pagemint.report.first_screen import FirstScreen
 from pagemint.report.write import after_run, place
 from pagemint.results import expect, writer
 from pagemint.results.expect import Expectation
 from pagemint.results.rows import Case, Limit, Row
+from pagemint.results.verdict import Judged
 from pagemint.words import BASE, MOST_THREADS
 
 _EXPECT = re.compile("--expect(=|$)")
@@ -64,6 +67,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="time two trees at several placements of their code; end with status 0 if EXPR "
         "holds (such as 'fsdax: v5/base >= 1.5'), 1 if not, 125 if that cannot be decided",
     )
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help=f"only {', '.join(bench_plan.QUICK)}, with plain returns: about a minute",
+    )
     rounds = parser.add_mutually_exclusive_group()
     rounds.add_argument(
         "--runs", type=int, metavar="N", help="runs of each variant (6, and more if it is noisy)"
@@ -87,6 +95,12 @@ def main(args: argparse.Namespace) -> int:
     ready = bench_plan.plan(args, expected)
     if expected:
         return _judge_expected(args, ready, expected)
+    console = Console(stderr=args.json == "-")
+    # soft_wrap: long paths must stay on one line, so that they can be copied.
+    screen = FirstScreen(
+        partial(console.print, markup=False, highlight=False, soft_wrap=True),
+        steps=bool(args.workload),
+    )
     rows: list[Row] = []
     limits: list[Limit] = []
     with Hosts(ready.programs) as hosts:
@@ -95,15 +109,15 @@ def main(args: argparse.Namespace) -> int:
                 more, bounds = measure(
                     hosts.of(workload, asked), workload, asked, ready.patience, done
                 )
+            screen.add(Judged(ready.result(more, bounds, hosts.huge_bytes)))
             rows += more
             limits += bounds
         huge = hosts.huge_bytes
     result = ready.result(rows, limits, huge)
     writer.write(args.json, result)
-    console = Console(stderr=args.json == "-")
+    screen.end(Judged(result), args.json, place(args))
     if args.tables:
         tables.show_all(result, console)
-    tables.show_first_screen(result, console, json=args.json, report=place(args))
     after_run(args, result)
     return 0
 

@@ -39,6 +39,12 @@ UNDECIDED = 125
 PRECISE = 60.0
 """Seconds of rounds with --precise."""
 
+_FIRST = ("fsdax", "devdax", "hotplug", "boot", "private")
+"""The workloads that people ask for first, in that order."""
+
+QUICK = _FIRST[:4]
+"""The workloads of --quick."""
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -54,6 +60,7 @@ class Plan:
         sizes: the sizes of the device, in bytes.
         threads: the numbers of threads.
         own: the returns of this machine's kernel.
+        quick: time plain returns alone.
         patience: the rounds.
     """
 
@@ -66,6 +73,7 @@ class Plan:
     sizes: Sequence[int]
     threads: tuple[int, ...]
     own: str
+    quick: bool
     patience: Patience
 
     def asked(self, workload: Workload, setting: Asked) -> Asked:
@@ -96,7 +104,10 @@ def plan(args: argparse.Namespace, expected: Expectation | None) -> Plan:
     """
     if expected:
         _check_alone(args)
-    words = None if args.workload is None else list(dict.fromkeys(args.workload.split(",")))
+    if args.quick and args.workload:
+        raise Failure("--quick does not go with --workload", "leave out one of them")
+    named_workloads = ",".join(QUICK) if args.quick else args.workload
+    words = None if named_workloads is None else list(dict.fromkeys(named_workloads.split(",")))
     half = KernelHalf([Path(word) for word in words or () if own_workloads.is_file(word)])
     workloads = _chosen(words, half, expected.workload if expected else "")
     sizes = list(dict.fromkeys(_checked_size(text) for text in args.size.split(",")))
@@ -134,28 +145,37 @@ def plan(args: argparse.Namespace, expected: Expectation | None) -> Plan:
         sizes,
         threads,
         returns.of_this_machine(),
+        args.quick,
         patience,
     )
 
 
 def settings(of: Plan) -> list[tuple[Workload, Asked]]:
-    """Return workloads with settings, in an order that needs few starts of a host.
+    """Return workloads with settings, in the order in which they are timed and shown.
+
+    Plain returns come first, since they are the same on every machine, then workloads that no
+    size or returns concern, then the returns of this machine's kernel.
 
     Raises:
         Failure: no workload can run with these sizes.
     """
-    found = []
-    for size in of.sizes:
-        # Time the returns of this machine's kernel, and those of a CPU that needs no mitigation.
-        for condition in dict.fromkeys((of.own, returns.PLAIN)):
+    workloads = sorted(of.able, key=_rank)
+    once = [(one, Asked(0, of.threads, of.own)) for one in workloads if not one.sized]
+    found: list[tuple[Workload, Asked]] = []
+    for condition in dict.fromkeys((returns.PLAIN, of.own)[: 1 if of.quick else 2]):
+        for size in of.sizes:
             asked = Asked(size, of.threads, condition)
             # memory() is 0 if the device is smaller than a compound or block of the workload.
-            found += [(one, asked) for one in of.able if one.sized and one.memory(asked)]
-    asked = Asked(0, of.threads, of.own)
-    found += [(one, asked) for one in of.able if not one.sized]
+            found += [(one, asked) for one in workloads if one.sized and one.memory(asked)]
+        if condition == returns.PLAIN:
+            found += once
     if not found:
         raise Failure("there is nothing to time", "give a larger --size, or another --workload")
     return [(one, of.asked(one, asked)) for one, asked in found]
+
+
+def _rank(workload: Workload) -> int:
+    return _FIRST.index(workload.name) if workload.name in _FIRST else len(_FIRST)
 
 
 def _check_name(name: str, asked: Sequence[Named]) -> None:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The lines that end a bench: at most 25, of at most 80 columns except for long paths."""
+"""The screen of a bench, which grows while it runs; lines have at most 80 columns, paths apart."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 from pagemint.base.sizes import format_size
@@ -9,60 +10,71 @@ from pagemint.results.cases import is_memmap
 from pagemint.results.rows import Case
 from pagemint.results.verdict import Judged, Line
 
-MOST_LINES = 25
-"""Most lines of the screen."""
-
 WIDTH = 80
 """Most characters of a line."""
 
 _FOLIOS = (2 << 20, 1 << 30)  # bytes: the sizes that have a line of their own
 _MOST_SAID = 12  # lines about the limit, the noise and the memmaps
-_LEAST_WORKLOADS = 5  # lines that are left for workloads, with their title and heading
 _NAME = 16  # characters of the first column
 _COLUMNS = " {:>8}   {} {:<11} gain (95%)          fastest  limit"
 _STEPS = "Steps of operations, ns each   {:>8}       {} {:<11}   gain  fastest"
 
 
-def lines(judged: Judged, json: str | None, report: Path | None) -> list[str]:
-    """Return the lines: workloads, folio copies, fill limit, noise, best mode, files.
+class FirstScreen:
+    """Prints the figures of a bench as they come. A line that is printed does not change."""
 
-    Steps of whole operations come below the workloads if there is room for all of them.
-    """
-    said = [
-        *_fill_limit(judged),
-        *_noise(judged),
-        *_best_mode(judged),
-        *(_cut(text, WIDTH) for text in judged.identity()),
-    ]
-    end = [*_shortened(said, _MOST_SAID), *_files(json, report)]
-    below = [*_shortened(_folios(judged), MOST_LINES - _LEAST_WORKLOADS - len(end)), *end]
-    above = _workloads(judged, MOST_LINES - len(below))
-    steps = _steps(judged)
-    room = MOST_LINES - len(above) - len(below)
-    return [*above, *(steps if len(steps) <= room else []), *below]
+    def __init__(self, print_line: Callable[[str], None], *, steps: bool) -> None:
+        """Begin with an empty screen.
 
+        Args:
+            print_line: prints a line.
+            steps: whether to print steps of operations, too.
+        """
+        self._print = print_line
+        self._steps = steps
+        self._size = 0  # bytes of the device in the title
+        self._under = ""  # the last heading
 
-def _workloads(judged: Judged, room: int) -> list[str]:
-    """Return a line for each workload under its kind of returns, on at most `room` lines."""
-    memmaps = [case for case in judged.lines if is_memmap(case)]
-    chosen = [case for case in judged.largest(memmaps) if judged.shown(case)]
-    if not chosen:
-        return []
-    # The returns of the machine's own kernel come first.
-    own = judged.result.kernel.returns
-    kinds = sorted(dict.fromkeys(case.returns for case in chosen), key=lambda one: one != own)
-    made = [_title(chosen[0], own)]
-    size = chosen[0].device_bytes
-    columns = _COLUMNS.format(*_heads(judged))
-    for kind in kinds:
-        made.append(f"{_cut(cases.returns_of(kind), _NAME):<{_NAME}}{columns}")
-        for case in (case for case in chosen if case.returns == kind):
-            made += [_workload(judged, line, size) for line in judged.shown(case)]
-    if len(made) <= room:
-        return made
-    # Rows are left out from the end; a heading among them is not one.
-    hidden = sum(not line.endswith(columns) for line in made[room - 1 :])
-    return [*made[: room - 1], f"{hidden} more: --tables"]
+    def add(self, judged: Judged) -> None:
+        """Print the figures of one workload: a line for each case and tree with a gain."""
+        memmaps = [case for case in judged.lines if is_memmap(case)]
+        for case in judged.largest(memmaps):
+            for line in judged.shown(case):
+                if not self._size:
+                    self._size = case.device_bytes
+                    self._print(_title(case, judged.result.kernel.returns))
+                columns = _COLUMNS.format(*_heads(judged))
+                self._head(f"{_cut(cases.returns_of(case.returns), _NAME):<{_NAME}}{columns}")
+                self._print(_workload(judged, line, self._size))
+        for case in judged.largest(case for case in judged.lines if case.operation):
+            for line in judged.shown(case) if self._steps else ():
+                self._head(_STEPS.format(*_heads(judged)))
+                self._print(_step(judged, line))
+        for text in _folios(judged):
+            self._print(text)
+
+    def end(self, judged: Judged, json: str | None, report: Path | None) -> None:
+        """Print the lines about the whole bench: fill limit, noise, best mode, trees, files.
+
+        Args:
+            judged: the whole result.
+            json: the result's file, as --json named it.
+            report: the directory of the report, or None if it was left out.
+        """
+        about = [
+            *_fill_limit(judged),
+            *_noise(judged),
+            *_best_mode(judged),
+            *(_cut(text, WIDTH) for text in judged.identity()),
+        ]
+        for text in (*_shortened(about, _MOST_SAID), *_files(json, report)):
+            self._print(text)
+
+    def _head(self, heading: str) -> None:
+        """Print a heading unless the last line stands under it."""
+        if heading != self._under:
+            self._print(heading)
+        self._under = heading
 
 
 def _title(case: Case, own: str) -> str:
@@ -92,15 +104,6 @@ def _workload(judged: Judged, ours: Line, size: int) -> str:
         f"{_cut(judged.called(ours), 10):<10}{paired.value:>5.2f}x {interval:<15}"
         f"{gain.fastest:>7.2f}x{'!' if gain.noisy else ' '}{share:>6}"
     )
-
-
-def _steps(judged: Judged) -> list[str]:
-    """Return a line for each step of a whole operation, with this machine's returns."""
-    own = judged.result.kernel.returns
-    steps = [case for case in judged.lines if case.operation and case.returns == own]
-    lines = [line for case in judged.largest(steps) for line in judged.shown(case)]
-    heading = _STEPS.format(*_heads(judged))
-    return [heading, *(_step(judged, line) for line in lines)] if lines else []
 
 
 def _step(judged: Judged, ours: Line) -> str:

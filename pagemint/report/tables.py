@@ -1,38 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Prints a result on the terminal: the first screen after a bench, and tables of every row."""
+"""Prints every row of a result on the terminal, in tables."""
 
 import statistics
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
 from pagemint.base.sizes import format_size
-from pagemint.report import first_screen
 from pagemint.results import cases, counted, estimates
 from pagemint.results.cases import Condition, is_copy, is_memmap, is_ordinary
 from pagemint.results.counted import MEASURES
 from pagemint.results.estimates import Gain
 from pagemint.results.rows import Case, Limit, Result
 from pagemint.results.verdict import Judged, Line
-
-
-def show_first_screen(
-    result: Result, console: Console, *, json: str | None, report: Path | None
-) -> None:
-    """Print the answers of a bench on at most 25 lines.
-
-    Args:
-        result: a result of bench.
-        console: the console to print on.
-        json: the result's file, as --json named it.
-        report: the directory of the report, or None if it was left out.
-    """
-    for line in first_screen.lines(Judged(result), json, report):
-        # soft_wrap: long paths must stay on one line, so that they can be copied.
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 def show_all(result: Result, console: Console) -> None:
