@@ -11,7 +11,6 @@ from pagemint.guests.outside import binds
 from pagemint.guests.outside.guest import Guest
 from pagemint.guests.outside.scenarios import Record
 from pagemint.trees import stock
-from pagemint.words import MODES
 
 DEVICE = 1 << 28
 """Bytes of the emulated device."""
@@ -51,7 +50,7 @@ def missing_suites(suites: Iterable[str], console: str) -> list[str]:
 def check_memmaps(
     scenario: str,
     guests: dict[str, tuple[list[Record], str]],
-    modes: Iterable[str] = MODES,
+    modes: Iterable[str],
 ) -> None:
     """Check that base and each mode of patched left the same memmap, and that it is large."""
     records = {tree: said for tree, (said, _) in guests.items()}

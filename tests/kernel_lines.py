@@ -7,11 +7,8 @@ import mutant
 
 from pagemint.trees import patches as steps
 
-_KNOWN = steps.lines()[-1 if mutant.JUDGED else 0 :]
-_LONG = bool(os.environ.get("PAGEMINT_LONG"))
+LINES = steps.lines()[-1 if mutant.JUDGED else 0 :]
+"""All lines, oldest first."""
 
-LINES = _KNOWN if _LONG else list(dict.fromkeys((_KNOWN[0], _KNOWN[-1])))
-"""The oldest line, which differs most, and the newest; in the long run all lines."""
-
-WHOLE = _KNOWN if _LONG else _KNOWN[-1:]
+WHOLE = LINES if os.environ.get("PAGEMINT_LONG") else LINES[-1:]
 """The lines for tests that take minutes on each line, or that are alike on all lines."""

@@ -133,7 +133,7 @@ def test_a_workload_that_a_line_does_not_have_is_refused(tmp_path: Path) -> None
     tree = tmp_path / "linux"
     fake_tree.make(tree, "6.12")
     said = _refusal("--ksrc", tree, "--workload", "fsdax,dax-folio")
-    assert "Linux 6.12 does not have the code of dax-folio; give --kernel 7.2" in said
+    assert "Linux 6.12 does not have the code of dax-folio; give --kernel 7.3" in said
 
 
 @pytest.mark.parametrize(

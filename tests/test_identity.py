@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
-from kernel_lines import WHOLE
+from kernel_lines import LINES, WHOLE
 from memmaps import (
     DEDUPLICATED,
     HOSTS,
@@ -24,9 +24,12 @@ from memmaps import (
     program_for,
 )
 
+from pagemint.bench.process import Host
+from pagemint.bench.variants import modes_of
 from pagemint.bench.window import POISON
 from pagemint.bench.workload import FIRST_PFN
-from pagemint.words import MODES, STRUCT_PAGE
+from pagemint.trees import patches as steps
+from pagemint.words import STRUCT_PAGE
 
 EXAMPLES = 30_000 if os.environ.get("PAGEMINT_LONG") else 1500
 
@@ -62,9 +65,15 @@ def memmap(request: pytest.FixtureRequest) -> Iterator[Memmap]:
     yield from open_memmap(program_for(*request.param), trace=False)
 
 
+@pytest.mark.parametrize("line", LINES)
+def test_a_patched_tree_has_the_modes_of_its_line(in_user_cache: None, line: str) -> None:
+    with Host(program_for(line, "mask")) as host:
+        assert modes_of(host, "patched") == list(steps.modes(line))
+
+
 def check(memmap: Memmap, case: Case) -> None:
     base, blocks, events = memmap.init(case, "base")
-    for mode in MODES:
+    for mode in modes_of(memmap.host, "patched"):
         data, mode_blocks, mode_events = memmap.init(case, mode)
         assert not differences(base, data), mode
         assert mode_blocks == blocks, mode

@@ -194,6 +194,13 @@ def test_a_tree_that_cannot_be_is_refused(
     assert said in str(refusal.value)
 
 
+def test_a_topic_without_patches_for_the_line_is_refused(tmp_path: Path) -> None:
+    fake_tree.make(tmp_path / "old", "6.12")
+    base = trees.unpatched("base", sources.from_tree(tmp_path / "old"))
+    with pytest.raises(Failure, match="no patches of published for Linux 6"):
+        _make("p=series:device,published", base)
+
+
 def test_a_patch_that_does_not_apply_is_named_with_its_file(tree: Path, tmp_path: Path) -> None:
     mailbox = _mailbox(tree, tmp_path / "v5.mbox", "device")
     line = next(one for one in fake_tree.needed() if one.topic == "fixes")

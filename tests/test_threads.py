@@ -17,7 +17,8 @@ from memmaps import (
 )
 
 from pagemint.base.errors import Failure
-from pagemint.words import MODES, MOST_THREADS
+from pagemint.bench.variants import modes_of
+from pagemint.words import MOST_THREADS
 
 GIB = 1 << 18  # pages
 WINDOW = 9 * GIB + 2 * SECTION
@@ -64,7 +65,7 @@ def test_threads_leave_what_one_leaves(memmap: Memmap, name: str) -> None:
     for threads in (1, *THREADS):
         memmap.host.ask("threads", tree="patched", nr=threads)
         # Each number in the mode that most differs, and one number in each mode.
-        for mode in MODES if threads == THREADS[0] else ["streaming"]:
+        for mode in modes_of(memmap.host, "patched") if threads == THREADS[0] else ["streaming"]:
             data, mode_blocks, _ = memmap.init(case, mode)
             assert not differences(base, data), (mode, threads)
             assert mode_blocks == blocks, (mode, threads)

@@ -41,9 +41,9 @@ def guests(line: str) -> dict[str, tuple[list[Record], str]]:
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_both_kernels_leave_the_same_memmap(
-    scenario: str, guests: dict[str, tuple[list[Record], str]]
+    scenario: str, line: str, guests: dict[str, tuple[list[Record], str]]
 ) -> None:
-    check_memmaps(scenario, guests)
+    check_memmaps(scenario, guests, steps.modes(line))
 
 
 def test_the_kunit_suites_pass(line: str, guests: dict[str, tuple[list[Record], str]]) -> None:

@@ -12,6 +12,7 @@ from pagemint.base.run import run
 from pagemint.trees import objects, trees
 from pagemint.trees import patches as steps
 from pagemint.trees.trees import Arch, Tree
+from pagemint.words import PATCHED
 
 _SELFTESTS: tuple[str, ...] = ("hmm-tests", "migration")
 # Further tests of memory. cow, for one, takes too long in an emulated guest.
@@ -36,6 +37,7 @@ class Kernel:
         built: the build directory.
         module: pagemint_guest.ko for it.
         filler: pagemint.ko for it, if it is a stock kernel.
+        modes: the values of its memmap_init=; none without the series.
         arch: the architecture that it was built for.
     """
 
@@ -43,6 +45,7 @@ class Kernel:
     built: Path
     module: Path
     filler: Path | None
+    modes: tuple[str, ...] = field(default=(), kw_only=True)
     arch: Arch = field(default=trees.X86, kw_only=True)
 
     @property
@@ -105,7 +108,9 @@ def kernel(tree: Tree, fragments: tuple[str, ...]) -> Kernel:
         objects.make(tree, built, f"M={work}", "modules", jobs=1)
 
     module = cache.entry("modules", cache.digest(key, *sources), make_module)
-    return Kernel(tree.name, built, module / "pagemint_guest.ko", None, arch=tree.arch)
+    modes = steps.modes(tree.line) if tree.name == PATCHED else ()
+    own = module / "pagemint_guest.ko"
+    return Kernel(tree.name, built, own, None, modes=modes, arch=tree.arch)
 
 
 def selftests(tree: Tree, *, others: bool = False) -> Path:

@@ -13,6 +13,7 @@ from pagemint.base.git import git
 from pagemint.base.progress import step
 from pagemint.trees import mails, sources, trees
 from pagemint.trees import patches as steps
+from pagemint.trees.patches import Topic
 from pagemint.trees.trees import Tree
 
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._+-]{0,19}"
@@ -64,8 +65,9 @@ def parse(texts: Sequence[str]) -> list[Named]:
 def _maker(name: str, where: str) -> Callable[[Tree], Tree]:
     """Return the function that makes a tree; whatever it needs of the user's is read here."""
     if where.startswith(_SERIES):
-        topics = steps.topics(where.removeprefix(_SERIES).split(","))
-        return lambda base: trees.with_topics(name, base, topics)
+        names = where.removeprefix(_SERIES).split(",")
+        topics = steps.topics(names)
+        return lambda base: _with_topics(name, base, names, topics)
     path = _expanded(where)
     if path.is_file() or (mails.is_directory(path) and not sources.is_tree(path)):
         patches = mails.read(path)
@@ -82,6 +84,22 @@ def _maker(name: str, where: str) -> Callable[[Tree], Tree]:
     directory, revision = _repository(name, where)
     tree = _tree_of(name, directory, revision)
     return lambda base: _at_commit(name, where, directory, tree)
+
+
+def _with_topics(name: str, base: Tree, names: list[str], topics: list[Topic]) -> Tree:
+    """Return a base tree with topics; those in `names` must have patches for its line.
+
+    Raises:
+        Failure: one has none, so that the tree would not be what its name says.
+    """
+    there = {step.topic for step in steps.of(base.line, topics)}
+    for topic in names:
+        if topic not in there:
+            raise Failure(
+                f"--tree {name}: there are no patches of {topic} for Linux {base.line}",
+                "choose another topic, or another line with --kernel",
+            )
+    return trees.with_topics(name, base, topics)
 
 
 def _expanded(where: str) -> Path:

@@ -13,6 +13,7 @@ from pagemint.base import cache, files, git
 from pagemint.base.errors import Failure
 from pagemint.trees import sources
 from pagemint.trees.code import lines as lines_of_code
+from pagemint.words import MODES
 
 COVER = "cover"
 """The file in a topic's folder with the text of its cover letter."""
@@ -157,6 +158,12 @@ def suites(line: str) -> set[str]:
     """Return the names of the KUnit suites that the series adds to a kernel line."""
     added = (Path(path) for step in of(line) for path in step.files)
     return {path.stem.removesuffix("_kunit") for path in added if path.stem.endswith("_kunit")}
+
+
+def modes(line: str) -> tuple[str, ...]:
+    """Return the modes of a kernel of `line` with all topics."""
+    published = any(step.topic == "published" for step in of(line))
+    return tuple(mode for mode in MODES if mode != "published" or published)
 
 
 def is_code(path: str) -> bool:

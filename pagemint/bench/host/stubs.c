@@ -254,7 +254,7 @@ int k_preempt_model_lazy(void)
 	return preempt_lazy;
 }
 
-/* preempt lazy=: whether the kernel is preemptible (1, the default), on 7.2 and later. */
+/* preempt lazy=: whether the kernel is preemptible (1, the default), on 7.3. */
 NATIVE_COMMAND(preempt)
 {
 	preempt_lazy = native_number(r, "lazy");

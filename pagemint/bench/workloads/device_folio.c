@@ -18,7 +18,7 @@ NATIVE_OBJECTS("fs/dax.o", "mm/memremap.o", "mm/page_alloc.o");
 NATIVE_STATICS("dax_insert_entry");
 
 /* On 6.12 neither fsdax nor device-private memory has folios of several pages. */
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 2, 0)
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 3, 0)
 
 enum { NATIVE_ORDER = PMD_ORDER };
 

@@ -80,7 +80,7 @@ WORKLOADS = tuple(
         tasks=_tasks(name),
         loops=lambda host, asked: (),
         sized=False,
-        since=(7, 2),
+        since=(7, 3),
     )
     for name in _STEPS
 )

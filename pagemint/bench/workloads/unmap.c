@@ -70,7 +70,7 @@ void native_drop(unsigned long pfn, unsigned long nr_pages,
 {
 }
 
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 2, 0)
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 3, 0)
 void pfnmap_untrack(unsigned long pfn, unsigned long size)
 {
 }

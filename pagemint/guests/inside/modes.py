@@ -5,12 +5,10 @@ from pathlib import Path
 
 from pagemint.guests.inside.devices import run
 from pagemint.guests.inside.record import Record
-from pagemint.words import BASE, MODES, STOCK_MODES
+from pagemint.words import BASE, STOCK_MODES
 
 PARAMETER = Path("/sys/module/kernel/parameters/memmap_init")
 SHARED = Path("/sys/module/kernel/parameters/memmap_shared")
-# The default mode is last: it is that of the first bind.
-SERIES = (*(mode for mode in MODES if mode != "streaming"), "streaming")
 FILLER = Path("/sys/module/pagemint/parameters")
 # A guest starts without the module.
 STOCK = (*reversed(STOCK_MODES), BASE)
@@ -38,14 +36,19 @@ class Modes:
         names: the modes, that of the first bind last; only base if there is nothing to choose.
     """
 
-    def __init__(self, filler: str) -> None:
-        """Find the modes; `filler` is pagemint.ko on a stock kernel, "" on others."""
+    def __init__(self, filler: str, series: tuple[str, ...]) -> None:
+        """Find the modes.
+
+        Args:
+            filler: pagemint.ko on a stock kernel, "" on others.
+            series: the values of memmap_init= that a patched kernel has.
+        """
         self.filler = filler
-        self.names = STOCK if filler else SERIES if PARAMETER.exists() else ("base",)
+        self.names = STOCK if filler else series if PARAMETER.exists() else ("base",)
 
     def with_shared(self) -> "Modes":
         """Return the modes of memory whose sections can share a memmap until they are used."""
-        modes = Modes(self.filler)
+        modes = Modes(self.filler, self.names)
         if SHARED.exists():
             modes.names = ("shared", *self.names)
         return modes

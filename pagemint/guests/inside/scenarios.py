@@ -267,7 +267,7 @@ def leaks(modes: Modes, count: int, device: Device, mode: str) -> Iterator[Recor
 def scenario(name: str, args: argparse.Namespace) -> Iterator[Record]:
     """Return the records of a scenario."""
     count = args.rebinds
-    modes = Modes(args.stock_module)
+    modes = Modes(args.stock_module, tuple(args.modes.split(",")))
     table: dict[str, Callable[[], Iterator[Record]]] = {
         "fsdax": lambda: fsdax(modes, count, "pmem"),
         "fsdax-mem": lambda: fsdax(modes, count, "ram"),
@@ -348,6 +348,7 @@ def main() -> int:
     parser.add_argument("--hmm-module", required=True, help="test_hmm.ko")
     parser.add_argument("--selftests", type=Path, default=Path(), help="directory of test programs")
     parser.add_argument("--stock-module", default="", help="pagemint.ko, on a stock kernel")
+    parser.add_argument("--modes", default="", help="the modes of a patched kernel")
     parser.add_argument("--xfstests", type=Path, default=Path(), help="directory of xfstests")
     parser.add_argument("--ndctl", type=Path, default=Path(), help="build directory of ndctl")
     parser.add_argument("--packages", type=Path, default=Path(), help="directory of .deb files")
@@ -381,7 +382,7 @@ def main() -> int:
         finally:
             try:
                 if args.host:
-                    unload(Modes(args.stock_module))
+                    unload(Modes(args.stock_module, ()))
             except (OSError, RuntimeError) as error:
                 fail("unload", error)
         if not failed:

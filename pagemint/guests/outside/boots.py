@@ -8,7 +8,6 @@ from pagemint.guests.outside.guest import Guest
 from pagemint.guests.outside.scenarios import Record
 from pagemint.results.rows import Check
 from pagemint.trees.image import Kernel
-from pagemint.words import MODES
 
 SCENARIO = "boot"
 """The name of this scenario in inside/scenarios.py."""
@@ -21,7 +20,7 @@ def check(guest: Guest, kernel: Kernel) -> Check:
         Failure: a guest fails.
     """
     found = {}
-    for mode in MODES if kernel.variant == "patched" else ("base",):
+    for mode in kernel.modes or ("base",):
         append = "" if mode == "base" else f"memmap_init={mode}"
         with step(f"boot: booting the {kernel.variant} kernel ({mode}, {guest.accel})"):
             booted = replace(guest, append=append)

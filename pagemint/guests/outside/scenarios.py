@@ -40,6 +40,8 @@ def command(
         *("--module", kernel.module, "--output", records),
         *("--folio-module", kernel.folio_module, "--hmm-module", kernel.hmm_module),
         *("--headers", kernel.headers),
+        # The mode of first binds is the last.
+        *("--modes", ",".join(sorted(kernel.modes, key="streaming".__eq__))),
     ]
     words += ["--stock-module", kernel.filler] if kernel.filler else []
     seen = [host / str(word).lstrip("/") if isinstance(word, Path) else word for word in words]
