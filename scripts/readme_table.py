@@ -17,7 +17,6 @@ _HEAD = (
 )
 _BLOCK = 2 << 30  # bytes of the memory blocks that are shown
 _FOLIOS = ("dax-folio", "device-folio")
-_CHUNK = 4 << 20  # the block size of deferred memory in results of pagemint/1
 
 
 def table() -> str:
@@ -68,7 +67,7 @@ def _line(judged: Judged) -> str:
         _cell(judged, "fsdax", "plain", 0),
         _cell(judged, "devdax", "plain", 0),
         _cell(judged, "hotplug", "plain", _BLOCK),
-        _cell(judged, "boot", "plain", 0, _CHUNK),
+        _cell(judged, "boot", "plain", 0),
         _cell(judged, "fsdax", "safe", 0),
     ]
     return f"| {' | '.join([cpu, *cells])} |"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Makes results for tests, with chosen sizes and noise, in both schemas."""
+"""Makes results for tests, with chosen sizes and noise."""
 
 import json
 import random
@@ -26,7 +26,6 @@ _TREES = ("base", "base2", "patched")
 _COPIES = {"folio_copy": 46.0, "folio_mc_copy": 47.0, "copy_user_large_folio": 45.0}  # milliseconds
 _DIFFERENCE = "fsdax: page 3, word 2 is 0x1, not 0x0"
 _LIMIT = 34.5  # milliseconds for 100 GB
-_FIRST_NAMES = {"cached": "template", "streaming": "fill", "published": "streaming"}
 
 
 def body(
@@ -51,7 +50,7 @@ def body(
     trees: tuple[str, ...] = (),
     against: str = "base",
 ) -> dict[str, Any]:
-    """Return the contents of a result file of today's schema.
+    """Return the contents of a result file.
 
     Args:
         cpu: CPU of the machine.
@@ -161,63 +160,6 @@ def body(
         ],
         "against": against,
     }
-
-
-def first_schema(**changes: Any) -> dict[str, Any]:  # noqa: ANN401 - those of body()
-    """Return the same in the first schema, with flat rows, other names of modes and more modes.
-
-    The rows of base and slow are repeated for each number of threads.
-    """
-    made = body(**changes)
-    made["schema"] = "pagemint/1"
-    del made["host"]["cpu_class"]
-    rows = [_first_row(row) for row in made["rows"] if row["tree"] != "base2"]
-    for count in {row["threads"] for row in rows} - {1}:
-        rows += [
-            {**row, "threads": count}
-            for row in rows
-            if row["variant"] in _ALONE and row["threads"] == 1
-        ]
-    auto = [{**row, "variant": "auto"} for row in rows if row["variant"] == "fill"]
-    limits = made.pop("limits")
-    loops = [limit for limit in limits if limit["kind"] == "copy"]
-    copies = [
-        {
-            **{name: limit[name] for name in ("device_bytes", "pages", "folio_bytes", "returns")},
-            **{"workload": "folio", "function": "plain loop", "variant": "cached", "threads": 1},
-            **{"cpu_class": "this", "runs_ms": limit["runs_ms"]},
-        }
-        for limit in loops
-    ]
-    made["rows"] = [*rows, *auto, *copies]
-    made["slowed"] = [{"variant": "auto"}]
-    made["limit"] = {
-        "fill_bytes_per_s": 44.2e9,
-        "copy_bytes_per_s": None,
-        "fill_loops": [
-            {key: value for key, value in limit.items() if key not in ("kind", "pages")}
-            for limit in limits
-            if limit["kind"] == "fill"
-        ],
-        "copy_loops": [
-            {
-                **{"function": "plain loop", "variant": "cached"},
-                **{name: limit[name] for name in ("folio_bytes", "loop")},
-            }
-            for limit in loops
-        ],
-    }
-    return made
-
-
-def _first_row(row: dict[str, Any]) -> dict[str, Any]:
-    case = {"threads": 1, **row["case"]}
-    block = case.pop("block_bytes", 0)
-    if block:
-        case["block"] = f"{block >> 20} MiB"
-    variant = row["mode"] or row["tree"]
-    measured = {"variant": _FIRST_NAMES.get(variant, variant), "runs_ms": row["runs_ms"]}
-    return {**case, **measured, "median_ms": 1.0, "speedup": 1.0, "limit_ratio": None}
 
 
 def text(**changes: Any) -> bytes:  # noqa: ANN401 - those of body()

@@ -127,28 +127,11 @@ def test_a_file_that_cannot_be_written_is_told_before(tmp_path: Path) -> None:
             writer.check_file(str(tmp_path / name))
 
 
-# The first schema.
-
-
-def test_a_result_of_the_first_schema_is_converted() -> None:
-    changes: dict[str, Any] = {"threads": (1, 2), "memory": True, "folio": True}
-    first = parsed(fake_result.first_schema(**changes))
-    today = fake_result.result(**changes)
-    assert first.schema == "pagemint/1"
-    assert sorted(map(repr, first.rows)) == sorted(
-        repr(row) for row in today.rows if row.tree != "base2"
-    )
-    assert sorted(map(repr, first.limits)) == sorted(map(repr, today.limits))
-
-
 def test_every_kept_result_is_read() -> None:
-    first = Path(__file__).parent / "first_schema.json"  # a real one, of Zen 3
-    benches = [*kept.benches(), reader.read(str(first))]
-    assert {"pagemint/1", "pagemint/2"} == {one.schema for one in benches}
-    for one in benches:
+    assert kept.benches()
+    for one in kept.benches():
         assert one.rows and one.limits
         assert {row.tree for row in one.rows} <= {"base", "base2", "patched"}
-        assert not {row.mode for row in one.rows} & {"auto", "fill", "template"}
         assert {row.case.block_bytes for row in one.rows} >= {0, 128 << 20, 2 << 30}
         assert {limit.kind for limit in one.limits} == {"fill", "copy"}
         assert {row.case.threads for row in one.rows if row.tree == "base"} == {1}
@@ -167,30 +150,6 @@ def test_results_of_the_series_as_it_is_come_first(
     assert [Path(one.file).stem for one in kept.benches()] == ["c", "a", "b"]
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [("block", "some"), ("block", "0 MiB"), ("variant", ""), ("threads", 0), ("runs_ms", [])],
-)
-def test_a_wrong_row_of_the_first_schema_is_refused(field: str, value: object) -> None:
-    body = fake_result.first_schema(**SMALL)
-    parsed(body)
-    body["rows"][1][field] = value
-    refusal(json.dumps(body).encode())
-
-
-def test_module_rows_of_the_first_schema_are_of_a_stock_kernel() -> None:
-    body = fake_result.first_schema(**SMALL)
-    body["rows"][0]["variant"], body["rows"][1]["variant"] = "module-off", "module"
-    body["rows"][2:] = []
-    found = parsed(body)
-    assert [(row.tree, row.mode) for row in found.rows] == [
-        ("stock", "module-off"),
-        ("stock", "module"),
-    ]
-    (lines,) = Judged(found).lines.values()
-    assert [line.gain is not None for line in lines.values()] == [False, True]
-
-
 # Refused.
 
 
@@ -202,8 +161,10 @@ def test_module_rows_of_the_first_schema_are_of_a_stock_kernel() -> None:
         (b"null", "no schema"),
         (b"[]", "no schema"),
         (b'{"schema": 1}', "no schema"),
-        (b'{"schema": "pagemint/0"}', "'pagemint/0', and this pagemint reads 'pagemint/2'"),
-        (b'{"schema": "pagemint/1"}', "missing required field `host`"),
+        (
+            b'{"schema": "pagemint/1"}',
+            "'pagemint/1', and this pagemint reads 'pagemint/2'; make it",
+        ),
         (b'{"schema": "pagemint/2"}', "missing required field `host`"),
         (b"[" * 100_000, "nested too deeply"),
         (b'{"schema": ' + b"[" * 500 + b"]" * 500 + b"}", "no schema"),
@@ -337,15 +298,13 @@ def test_every_truncation_is_refused() -> None:
 @_QUICK
 def test_anything_is_refused_in_one_line(value: object) -> None:
     refusal(json.dumps(value).encode())
-    for schema in ("pagemint/1", "pagemint/2"):
-        refusal(json.dumps({"schema": schema, "rows": value}).encode())
+    refusal(json.dumps({"schema": "pagemint/2", "rows": value}).encode())
 
 
 @st.composite
 def _mutated(draw: st.DrawFn) -> dict[str, Any]:
     """A result of which one part, at any depth, is something else, or is missing."""
-    make = draw(st.sampled_from([fake_result.body, fake_result.first_schema]))
-    body: dict[str, Any] = make(**SMALL, runs=7)
+    body = fake_result.body(**SMALL, runs=7)
     body["rows"] = body["rows"][:2]
     at: Any = body
     while True:

@@ -34,21 +34,6 @@ def test_a_difference_as_large_as_that_of_the_same_code_is_noise() -> None:
     assert judged(**SMALL).worst_floor is None
 
 
-def test_in_the_first_schema_slow_shows_the_noise() -> None:
-    variants = {"base": 50.0, "slow": 51.5, "cached": 49.0, "published": 45.0, "streaming": 30.0}
-    body = fake_result.first_schema(workloads=("fsdax",), variants=variants, noise=0.001)
-    (lines,) = Judged(reader.parse(json.dumps(body).encode(), "a.json")).lines.values()
-    medians = {name: round(line.time.value) for name, line in lines.items()}
-    assert medians == {"base": 50, "slow": 52, "cached": 49, "published": 45, "streaming": 30}
-    assert {name: line.verdict for name, line in lines.items()} == {
-        "base": "",
-        "slow": "same",
-        "cached": "noise",
-        "published": "faster",
-        "streaming": "faster",
-    }
-
-
 def test_cases_of_more_threads_borrow_base() -> None:
     one = judged(workloads=("fsdax",), threads=(1, 4))
     (alone, shared) = one.lines.values()
@@ -237,13 +222,6 @@ def test_the_drift_has_the_loops_of_each_workload() -> None:
         body["limits"] = [{**body["limits"][0], **limit} for limit in limits]
         results.append(reader.parse(json.dumps(body).encode(), "a.json"))
     assert sorted(_moved_limits(*results)) == [1.0, 2.0]
-
-
-def test_results_of_both_schemas_are_compared() -> None:
-    first = reader.parse(json.dumps(fake_result.first_schema()).encode(), "a.json")
-    found = compare(Judged(first), judged(seed=2))
-    assert {each.variant for each in found.differences} == {*fake_result.VARIANTS} - {"base2"}
-    assert {each.verdict for each in found.differences} == {"noise"}
 
 
 def test_different_machines_are_not_judged() -> None:

@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 
 from pagemint.base.errors import Failure
-from pagemint.results import first_schema
 from pagemint.results.rows import SCHEMA, Result
 
 _LARGEST = 16 << 20  # bytes of a file; a bench writes some 200 kB
@@ -49,11 +48,7 @@ def parse(text: bytes, name: str) -> Result:
     try:
         raw = msgspec.json.decode(text)
         _check_schema(raw, name)
-        raw = _printable(raw)
-        if raw["schema"] == first_schema.SCHEMA:
-            found = first_schema.convert(raw)
-        else:
-            found = msgspec.convert(raw, Result)
+        found = msgspec.convert(_printable(raw), Result)
     except RecursionError as error:
         raise Failure(f"{name} is nested too deeply to be a result", _REMEDY) from error
     except UnicodeDecodeError as error:
@@ -73,7 +68,7 @@ def printable(text: str) -> str:
 
 def _check_schema(raw: object, name: str) -> None:
     schema = raw.get("schema") if isinstance(raw, dict) else None
-    if schema not in (SCHEMA, first_schema.SCHEMA):
+    if schema != SCHEMA:
         named = f"schema {printable(schema)!r}" if isinstance(schema, str) else "no schema"
         raise Failure(
             f"{name} has {named}, and this pagemint reads {SCHEMA!r}",

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from pagemint.results import cases, estimates, first_schema
+from pagemint.results import cases, estimates
 from pagemint.results.cases import Condition, condition, is_copy, title
 from pagemint.results.estimates import Estimate, Gain
 from pagemint.results.rows import Case, Result, Row
@@ -68,14 +68,12 @@ class Judged:
     def __init__(self, result: Result) -> None:
         self.result = result
         self.paired = are_pairs(result)
-        # Schema pagemint/1 had no second base, but its slow mode was nearly the same code.
-        self._again = "slow" if result.schema == first_schema.SCHEMA else AGAIN
-        members = _members(result.rows, self._again)
+        members = _members(result.rows)
         gains = {case: self._gains(rows) for case, rows in members.items()}
         self._floors: dict[tuple[Condition, bool], float] = {}
         for case, found in gains.items():
-            if self._again in found:
-                same = found[self._again]
+            if AGAIN in found:
+                same = found[AGAIN]
                 ratios = (same.paired.value, same.fastest)
                 worst = max(estimates.apart(ratio) for ratio in ratios)
                 self._floors[_kind(case)] = max(self.floor(case), worst)
@@ -91,7 +89,7 @@ class Judged:
         found = {}
         for name, row in rows.items():
             # The second base is always compared with the first one.
-            other = "base" if name == self._again and "base" in rows else over
+            other = "base" if name == AGAIN and "base" in rows else over
             if name != other:
                 found[name] = estimates.gain(rows[other].runs_ms, row.runs_ms, paired=self.paired)
         return found
@@ -121,7 +119,7 @@ class Judged:
             first: dict[str, Line] = {}
             for line in lines.values():
                 first.setdefault(line.row.tree, line)
-            left_out = (self.result.against, self._again)
+            left_out = (self.result.against, AGAIN)
             chosen = [line for tree, line in first.items() if tree not in left_out]
         return [line for line in chosen if line.gain]
 
@@ -140,7 +138,7 @@ class Judged:
         floor = self.floor(row.case)
         verdict = estimates.judge(gain, floor) if gain else ""
         sentence = estimates.sentence(gain, floor) if gain else ""
-        if gain and row.variant == self._again:
+        if gain and row.variant == AGAIN:
             verdict = "same"
             sentence = (
                 f"the same code as base, {gain.paired.value:.2f}x "
@@ -229,7 +227,7 @@ class Judged:
             )
         if self.worst_floor:
             said.append(
-                f"base and {self._again} are the same code in two places, and differ by up to "
+                f"base and {AGAIN} are the same code in two places, and differ by up to "
                 f"{self.worst_floor - 1:.1%}: in the same condition, no smaller difference counts."
             )
         said.append(
@@ -300,7 +298,7 @@ class Judged:
         return all(len(hashes) == 1 and " " not in next(iter(hashes)) for hashes in found)
 
 
-def _members(rows: Iterable[Row], again: str) -> dict[Case, dict[str, Row]]:
+def _members(rows: Iterable[Row]) -> dict[Case, dict[str, Row]]:
     """Return the rows by case and variant; cases of more threads borrow base from one thread."""
     found: dict[Case, dict[str, Row]] = {}
     for row in rows:
@@ -309,7 +307,7 @@ def _members(rows: Iterable[Row], again: str) -> dict[Case, dict[str, Row]]:
         alone = found.get(replace(case, threads=1), {})
         borrowed = {
             name: replace(alone[name], case=case)
-            for name in ("base", again)
+            for name in ("base", AGAIN)
             if name in alone and name not in members
         }
         found[case] = {**borrowed, **members}
