@@ -119,6 +119,24 @@ def test_standard_output_gets_the_json_alone(capsys: pytest.CaptureFixture[str])
     assert capsys.readouterr() == ("", "")
 
 
+def test_each_key_and_each_row_has_a_line_of_its_own(tmp_path: Path) -> None:
+    made = fake_result.result(cpu='Zen "5" \N{GREEK SMALL LETTER MU}\n')
+    writer.write(str(tmp_path / "a.json"), made)
+    text = (tmp_path / "a.json").read_text(encoding="utf-8")
+    body = writer.body(made)
+    assert json.loads(text) == body
+    objects = [
+        one
+        for value in body.values()
+        if isinstance(value, list)
+        for one in value
+        if isinstance(one, dict)
+    ]
+    assert all(json.dumps(one, ensure_ascii=False) in text for one in body["rows"])
+    lists = sum(isinstance(value, list) and value != [] for value in body.values())
+    assert text.count("\n") == 2 + len(body) + len(objects) + lists
+
+
 def test_a_file_that_cannot_be_written_is_told_before(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     os.mkfifo(tmp_path / "pipe")

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Writes a result file completely, or not at all."""
 
-import json
 import os
 import statistics
 import sys
@@ -36,15 +35,16 @@ def write(file: str | None, result: Result) -> None:
     """Write a result to a file, completely or not at all; - is standard output."""
     if not file:
         return
-    text = json.dumps(body(result), indent=1) + "\n"
+    text = lines(body(result))
     if file == "-":
-        sys.stdout.write(text)
+        sys.stdout.buffer.write(text)
+        sys.stdout.flush()
         return
     target = Path(file)
     part = target.with_name(f".{target.name}.{os.getpid()}")
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
-        part.write_text(text)
+        part.write_bytes(text)
         part.replace(target)
     finally:
         part.unlink(missing_ok=True)
@@ -63,6 +63,26 @@ def body(result: Result) -> dict[str, Any]:
     for row, written in zip(result.rows, made["rows"], strict=True):
         written |= _computed(judged.lines[row.case][row.variant])
     return made
+
+
+def lines(made: dict[str, Any]) -> bytes:
+    """Return an object as JSON: a line for each key, and in lists one for each object."""
+    return b"{\n%s\n}\n" % b",\n".join(
+        b" %s: %s" % (_line(key), _rows(value) if _has_rows(value) else _line(value))
+        for key, value in made.items()
+    )
+
+
+def _has_rows(value: object) -> bool:
+    return isinstance(value, list) and any(isinstance(one, dict) for one in value)
+
+
+def _rows(values: list[Any]) -> bytes:
+    return b"[\n%s\n ]" % b",\n".join(b"  %s" % _line(one) for one in values)
+
+
+def _line(value: object) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(value), indent=0)
 
 
 def _computed(line: Line) -> dict[str, Any]:
