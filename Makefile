@@ -6,7 +6,7 @@ KDIR ?= /lib/modules/$(shell uname -r)/build
 help:
 	@echo 'make bench       time base and patched kernel code, into out/bench.json (BENCH_ARGS=...)'
 	@echo 'make replicate   time binds, first uses and unbinds, into out/replicate.json (REPLICATE_ARGS=...)'
-	@echo 'make check       lint, type-check and test'
+	@echo 'make check       lint, type-check and test (PYTEST_ARGS=...)'
 	@echo 'make check-long  make check with many more random cases, on every kernel line, patch by patch'
 	@echo 'make check-mutants  make faults in the kernel part, and list those that no test sees'
 	@echo 'make check-foreign  run fio, stress-ng and selftests of the kernel in guests, base and patched;'
@@ -34,7 +34,7 @@ check:
 	@.venv/bin/ruff check -q
 	@.venv/bin/ruff format -q --check
 	@.venv/bin/mypy --no-error-summary
-	@.venv/bin/pytest
+	@.venv/bin/pytest $(PYTEST_ARGS)
 
 check-long:
 	@PAGEMINT_LONG=1 $(MAKE) --no-print-directory check

@@ -1,13 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
-import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import hypothesis
-import mutant
 import pytest
-from records import LeaveOut, Records
 
 from pagemint.base import cache
 
@@ -49,25 +46,6 @@ def user_cache() -> Path:
 def in_user_cache(cache_home: Path, user_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The user's own cache for a test that needs whole kernels."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(user_cache.parent))
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add an option for the calls that take hours."""
-    parser.addoption("--table", help="write the outcomes there, instead of out/check-*.json")
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """Keep outcomes in the calls that take hours."""
-    chosen = [name for name in ("vm", "long") if os.environ.get(f"PAGEMINT_{name.upper()}")]
-    if not chosen or mutant.JUDGED or config.option.collectonly:
-        return
-    name = "-".join(["check", *chosen])
-    worker = getattr(config, "workerinput", None)
-    if worker is not None:
-        config.pluginmanager.register(LeaveOut(worker["done"]), name)
-    else:
-        file = Path(config.option.table or config.rootpath / "out" / f"{name}.json")
-        config.pluginmanager.register(Records(name, file), name)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
