@@ -17,16 +17,16 @@ from pagemint.results.estimates import Estimate
 from pagemint.results.rows import Case
 from pagemint.results.verdict import Judged, Line
 
-GAIN_NOTE = "Medians with 95% intervals; the stroke is the ratio of the fastest runs."
+_GAIN_NOTE = "Medians with 95% intervals; the stroke is the ratio of the fastest runs."
 """The note below a plot of gains."""
 
-MOST_GROUPS = 12
+_MOST_GROUPS = 12
 """Most groups of a plot: a hostile result may have thousands. The tables show all."""
 
-MOST_SERIES = 10
+_MOST_SERIES = 10
 """Most series of a group, likewise."""
 
-MOST_PLOTS = 6
+_MOST_PLOTS = 6
 """Most plots of one kind, likewise."""
 
 
@@ -34,7 +34,7 @@ def draw(judged: Judged, tag: str, names: Names) -> list[Plot]:
     """Draw the plots for which a result has data."""
     drawn: list[Plot] = []
     kinds = dict.fromkeys(case.returns for case in judged.lines)
-    for how in list(kinds)[:MOST_PLOTS]:
+    for how in list(kinds)[:_MOST_PLOTS]:
         mine = [case for case in judged.lines if case.returns == how]
         maps = [case for case in mine if is_memmap(case)]
         copies = [case for case in mine if is_copy(case)]
@@ -46,7 +46,7 @@ def draw(judged: Judged, tag: str, names: Names) -> list[Plot]:
             drawn += of.against_threads(maps)
         for size in dict.fromkeys(case.folio_bytes for case in copies):
             drawn += of.copy([one for one in judged.largest(copies) if one.folio_bytes == size])
-        for workload in list(dict.fromkeys(case.workload for case in steps))[:MOST_PLOTS]:
+        for workload in list(dict.fromkeys(case.workload for case in steps))[:_MOST_PLOTS]:
             drawn += of.steps([one for one in judged.largest(steps) if one.workload == workload])
     return drawn
 
@@ -86,7 +86,7 @@ class _Drawer:
             return estimates.bytes_per_s(line.limit_ms, copied) / 1e9 if line.limit_ms else None
 
         groups = self._groups(
-            members, lambda line: bandwidth(line.time, line.row.case.device_bytes), limit
+            members, lambda line: _bandwidth(line.time, line.row.case.device_bytes), limit
         )
         frame = self._frame(kind, "Folio copy by CPU class", about, "copied (GB/s)")
         drawn = [bars.draw(frame, groups, "best plain loop")]
@@ -165,12 +165,12 @@ class _Drawer:
                 heading,
                 about,
                 f"gain (x, {self._judged.result.against} over this)",
-                f"{GAIN_NOTE} The grey band is the difference of the same code from itself.",
+                f"{_GAIN_NOTE} The grey band is the difference of the same code from itself.",
             )
             drawn.append(ratios.draw(frame, groups))
         runs = [
             (name(case), {key: line.row.runs_ms for key, line in self._few(case).items()})
-            for case in members[:MOST_GROUPS]
+            for case in members[:_MOST_GROUPS]
         ]
         of = f"{heading.partition(':')[0]}: every" if kind else "Every"
         frame = self._frame(
@@ -191,7 +191,7 @@ class _Drawer:
     ) -> list[Group]:
         name = self._name_of(members)
         groups = []
-        for case in members[:MOST_GROUPS]:
+        for case in members[:_MOST_GROUPS]:
             lines = self._few(case)
             values = {key: found for key, line in lines.items() if (found := value(line))}
             limits = [at for line in lines.values() if (at := limit(line))]
@@ -201,13 +201,13 @@ class _Drawer:
                     values,
                     statistics.median(limits) if limits else None,
                     self._judged.floor(case),
-                    fastest_of(lines),
+                    _fastest_of(lines),
                 )
             )
         return groups
 
     def _few(self, case: Case) -> dict[str, Line]:
-        return dict(itertools.islice(self._judged.lines[case].items(), MOST_SERIES))
+        return dict(itertools.islice(self._judged.lines[case].items(), _MOST_SERIES))
 
     def _name_of(self, members: list[Case]) -> Callable[[Case], str]:
         """Return the function that names a case in a plot, without the parts in _about()."""
@@ -232,8 +232,8 @@ class _Drawer:
         threads = {case.threads for case in members}
         if len(threads) == 1:
             parts.append(cases.threads(*threads))
-        if len(members) > MOST_GROUPS:
-            parts.append(f"{MOST_GROUPS} of {len(members)}")
+        if len(members) > _MOST_GROUPS:
+            parts.append(f"{_MOST_GROUPS} of {len(members)}")
         return self._words(*parts)
 
     def _words(self, *parts: str) -> str:
@@ -250,15 +250,15 @@ def _families(members: list[Case], key: Callable[[Case], Case]) -> list[list[Cas
     for case in members:
         found.setdefault(key(case), []).append(case)
     families = [family for family in found.values() if len(family) > 1]
-    return families[:MOST_PLOTS]
+    return families[:_MOST_PLOTS]
 
 
-def bandwidth(time: Estimate, size: int) -> Estimate:
+def _bandwidth(time: Estimate, size: int) -> Estimate:
     """Return GB/s from the milliseconds that `size` bytes take."""
     return time.inverse().times(size / 1e6)
 
 
-def fastest_of(lines: dict[str, Line]) -> dict[str, float]:
+def _fastest_of(lines: dict[str, Line]) -> dict[str, float]:
     """Return the gains of the fastest runs."""
     return {name: line.gain.fastest for name, line in lines.items() if line.gain}
 

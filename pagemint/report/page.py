@@ -14,7 +14,7 @@ from markupsafe import Markup
 from pagemint import __version__
 from pagemint.base import returns
 from pagemint.base.sizes import format_size
-from pagemint.report import count_plots, drawings, published, together
+from pagemint.report import count_plots, drawings
 from pagemint.report.names import Names
 from pagemint.report.plots import style
 from pagemint.report.plots.sheet import Plot
@@ -49,10 +49,9 @@ def make(results: Sequence[Result]) -> tuple[str, list[Plot]]:
         judged = Judged(result)
         drawn: list[Plot] = []
         if result.host.times_comparable:
-            drawn = drawings.draw(judged, tag, names) + published.draw(judged, tag, names)
+            drawn = drawings.draw(judged, tag, names)
         drawn += count_plots.draw(result, tag, names)
         sections.append(Section(tag, judged, drawn))
-    shared = together.draw([(each.tag, each.judged) for each in sections], names) if several else []
     comparisons: list[tuple[str, Comparison]] = [
         (f"{a.tag} and {b.tag}", compare(a.judged, b.judged))
         for a, b in itertools.pairwise(sections)
@@ -74,7 +73,6 @@ def make(results: Sequence[Result]) -> tuple[str, list[Plot]]:
     text = environment.get_template("page.html.j2").render(
         sections=sections,
         comparisons=comparisons,
-        together=shared,
         dark=Markup(style.DARK_CSS),
         safe_svg=lambda plot: Markup(plot.svg),
         condition=cases.condition,
@@ -86,7 +84,7 @@ def make(results: Sequence[Result]) -> tuple[str, list[Plot]]:
         others_tests=checks.others_tests,
         version=__version__,
     )
-    return text, [*shared, *(plot for section in sections for plot in section.plots)]
+    return text, [plot for section in sections for plot in section.plots]
 
 
 def _best_limit(limits: Sequence[Limit], kind: str) -> float | None:
