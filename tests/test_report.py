@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from pagemint import cli
 from pagemint.base.errors import Failure
-from pagemint.commands.finish import finish
+from pagemint.commands.options import finish
 from pagemint.report import page
 from pagemint.report.plots import style
 from pagemint.report.write import after_run, check_report, directory, write

@@ -18,7 +18,7 @@ from pagemint.base import files
 from pagemint.base.errors import Failure
 from pagemint.guests.inside import checks as inside_checks
 from pagemint.guests.inside import devices, foreign
-from pagemint.guests.outside import binds, boots, checks, copies, lab, runs, scenarios, x86
+from pagemint.guests.outside import binds, checks, lab, runs, scenarios, x86
 from pagemint.guests.outside.guest import Guest
 from pagemint.guests.outside.scenarios import Record
 from pagemint.results.rows import Case, Check
@@ -313,7 +313,7 @@ def move(nanoseconds: int) -> Record:
 def test_moves_are_rows_of_base_and_patched() -> None:
     rest = {"scenario": "migrate", "check": "moves", "said": ""}
     records = {"base": [move(4_000_000), rest] * 3, "patched": [rest, *[move(2_000_000)] * 3]}
-    rows = copies.rows_of(records)
+    rows = binds.copy_rows(records)
     assert [(row.tree, row.mode) for row in rows] == [("base", ""), ("patched", "")]
     assert [row.runs_ms for row in rows] == [[4.0] * 3, [2.0] * 3]
     case = Case("migrate", device_bytes=4 << 20, pages=1024, folio_bytes=2 << 20)
@@ -321,7 +321,7 @@ def test_moves_are_rows_of_base_and_patched() -> None:
 
 
 def test_moves_that_failed_have_no_row() -> None:
-    assert [row.tree for row in copies.rows_of({"base": [move(1)], "patched": []})] == ["base"]
+    assert [row.tree for row in binds.copy_rows({"base": [move(1)], "patched": []})] == ["base"]
 
 
 @pytest.mark.parametrize(("cpus", "last"), [(1, ""), (2, ",cpus=1-1"), (3, ",cpus=1-2")])
@@ -489,7 +489,7 @@ BOOT = {"mem_total_kib": 8_000_000, "zones": ["node 0 Normal: spanned 3"], "defe
 def test_boots_have_to_leave_the_same_memory(
     changes: dict[str, Any], outcome: str, said: str
 ) -> None:
-    found = boots.judge("patched", {"slow": BOOT, "streaming": {**BOOT, **changes}})
+    found = runs.judge_boots("patched", {"slow": BOOT, "streaming": {**BOOT, **changes}})
     assert (found.tree, found.outcome, found.said) == ("patched", outcome, said)
 
 

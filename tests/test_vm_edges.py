@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 from guest_records import LONG, check_memmaps
 
-from pagemint.guests.outside import boots, checks
+from pagemint.guests.outside import checks, runs
 from pagemint.guests.outside.guest import Guest
 from pagemint.guests.outside.lab import FRAGMENTS
 from pagemint.guests.outside.scenarios import Record
@@ -116,7 +116,7 @@ def test_there_may_be_four_nodes(kernels: Kernels) -> None:
     same_memmaps((*BINDS, "private"), said)
     for name, one in kernels.items():
         assert len(passed(said[name][0])) == 2
-        assert boots.check(guest, one).outcome == "pass"
+        assert runs.check_boots(guest, one).outcome == "pass"
 
 
 def test_the_kernel_may_come_from_kexec(kexec_kernel: Kernel) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from guest_records import LONG
 
-from pagemint.guests.outside.copies import FOLIO
+from pagemint.guests.outside.binds import FOLIO
 from pagemint.guests.outside.guest import Guest
 from pagemint.guests.outside.lab import FRAGMENTS
 from pagemint.guests.outside.scenarios import Record

@@ -21,7 +21,7 @@ from pagemint.bench.variants import Variants
 from pagemint.bench.workload import Asked, Workload
 from pagemint.bench.workloads import known
 from pagemint.commands import bench_room, options
-from pagemint.commands.finish import check_writable
+from pagemint.commands.options import check_writable
 from pagemint.results import expect, writer
 from pagemint.results.expect import Expectation
 from pagemint.results.rows import MOST_RUNS, Kernel, Limit, Machine, Result, Row, Tree

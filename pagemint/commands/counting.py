@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from pagemint.base import machine
 from pagemint.base.errors import Failure
-from pagemint.commands.finish import finish
+from pagemint.commands.options import finish
 from pagemint.guests.count import counts
 from pagemint.guests.outside.lab import Lab
 from pagemint.results import rows

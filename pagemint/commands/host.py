@@ -15,7 +15,7 @@ from pagemint.base.errors import Failure
 from pagemint.base.progress import note, step
 from pagemint.base.sizes import format_size, parse_size
 from pagemint.commands import options
-from pagemint.commands.finish import check_writable, finish
+from pagemint.commands.options import check_writable, finish
 from pagemint.guests.inside import inventory
 from pagemint.guests.inside.inventory import Bound
 from pagemint.guests.outside import binds, scenarios

@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Arguments that several subcommands take, and the check of a number."""
+"""What several subcommands share: arguments, the check of a number, and the end of a run."""
 
 import argparse
 from pathlib import Path
 
+from rich.console import Console
+
 from pagemint.base.errors import Failure
+from pagemint.report import tables, write
+from pagemint.results import writer
+from pagemint.results.rows import Result
 
 
 def add_source_arguments(parser: argparse.ArgumentParser, *, stock: bool = False) -> None:
@@ -38,3 +43,26 @@ def check_number(option: str, given: int, least: int, most: int) -> None:
         raise Failure(f"{option} {given} is too few", f"give {least} or more")
     if given > most:
         raise Failure(f"{option} {given} is too many", f"give {most} or fewer")
+
+
+def check_writable(args: argparse.Namespace) -> None:
+    """Check that --json and the report can be written, before the runs that could be lost.
+
+    Raises:
+        Failure: one of them cannot be written.
+    """
+    writer.check_file(args.json)
+    write.check_report(args)
+
+
+def finish(args: argparse.Namespace, result: Result) -> None:
+    """Write a result to --json, show every row, and write its report.
+
+    The tables come second: rich ends the program if nobody reads them.
+
+    Raises:
+        Failure: the file or the report cannot be written.
+    """
+    writer.write(args.json, result)
+    tables.show_all(result, Console(stderr=args.json == "-"))
+    write.after_run(args, result)

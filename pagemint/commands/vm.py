@@ -11,7 +11,7 @@ from pagemint.base import machine
 from pagemint.base.errors import Failure
 from pagemint.base.progress import note
 from pagemint.commands import counting, options
-from pagemint.commands.finish import check_writable, finish
+from pagemint.commands.options import check_writable, finish
 from pagemint.guests.outside import room, runs, x86
 from pagemint.guests.outside.guest import Guest
 from pagemint.guests.outside.lab import BIND_SCENARIOS, FOREIGN, LABS, SCENARIOS, STOCK, SUITES, Lab

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import matplotlib as mpl
 from matplotlib.axes import Axes
 
-from pagemint.report.names import Names
 from pagemint.report.plots import style
 from pagemint.report.plots.groups import BAR, folded
 from pagemint.report.plots.sheet import Frame, Plot, beside, filling, finished, sheet
 from pagemint.report.plots.style import Look
+from pagemint.report.svg import Names
 from pagemint.results import counted
 from pagemint.results.counted import MEASURES, Pair
 from pagemint.results.rows import Result

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from pagemint.base.sizes import format_size
-from pagemint.report.names import Names
 from pagemint.report.plots import bars, curves, deviations, ratios
 from pagemint.report.plots.groups import Group
 from pagemint.report.plots.sheet import Frame, Plot
+from pagemint.report.svg import Names
 from pagemint.results import cases, estimates
 from pagemint.results.cases import is_copy, is_memmap, title, units
 from pagemint.results.estimates import Estimate

@@ -15,9 +15,9 @@ from pagemint import __version__
 from pagemint.base import returns
 from pagemint.base.sizes import format_size
 from pagemint.report import count_plots, drawings
-from pagemint.report.names import Names
 from pagemint.report.plots import style
 from pagemint.report.plots.sheet import Plot
+from pagemint.report.svg import Names
 from pagemint.results import cases, checks, counted, estimates
 from pagemint.results.compare import Comparison, compare
 from pagemint.results.rows import Limit, Result

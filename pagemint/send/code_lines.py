@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.table import Table
 
-from pagemint.trees import code
 from pagemint.trees import patches as steps
 from pagemint.trees.patches import Topic
 from pagemint.trees.sources import Source
@@ -49,8 +48,10 @@ def count(found: Source, chosen: Sequence[Topic]) -> dict[str, tuple[int, int, i
                 continue
             if path not in now:
                 original = found.tree / path
-                now[path] = code.lines(path, original.read_text()) if original.exists() else []
-            after = code.lines(path, data.decode())
+                now[path] = (
+                    steps.lines_of_code(path, original.read_text()) if original.exists() else []
+                )
+            after = steps.lines_of_code(path, data.decode())
             matcher = difflib.SequenceMatcher(None, now[path], after, autojunk=False)
             for what, a, b, c, d in matcher.get_opcodes():
                 if what != "equal":

@@ -12,14 +12,16 @@ from pathlib import Path
 from pagemint.base import cache, files, git
 from pagemint.base.errors import Failure
 from pagemint.trees import sources
-from pagemint.trees.code import lines as lines_of_code
 from pagemint.words import MODES
 
 COVER = "cover"
 """The file in a topic's folder with the text of its cover letter."""
 
-
 _NOT_CODE = re.compile(r"(^|a/)(Documentation/|MAINTAINERS$)|/tests/|Kconfig\.debug$")
+_C_COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)|//[^\n]*", re.DOTALL)
+# A part can begin within a comment.
+_C_COMMENT_BEFORE = re.compile(r"\A(?:(?!/\*).)*?\*/", re.DOTALL)
+_HASH_COMMENT = re.compile(r"^\s*#.*$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -169,6 +171,22 @@ def modes(line: str) -> tuple[str, ...]:
 def is_code(path: str) -> bool:
     """Whether a file of a kernel tree is code, not documentation or a test."""
     return not _NOT_CODE.search(path)
+
+
+def lines_of_code(path: str, text: str) -> list[str]:
+    """Return the lines of a kernel file, or a part of one, that hold code: without comments.
+
+    Args:
+        path: the file, in a kernel tree.
+        text: its text, or some of its lines.
+    """
+    if path.endswith((".c", ".h", ".S")):
+        for comment in (_C_COMMENT_BEFORE, _C_COMMENT):
+            # Keep the line breaks of a comment, so that the lines around it stay apart.
+            text = comment.sub(lambda found: "\n" * found[0].count("\n"), text)
+    else:
+        text = _HASH_COMMENT.sub("", text)
+    return [line.strip() for line in text.splitlines() if line.strip()]
 
 
 def digest(line: str, chosen: Sequence[Topic] | None = None, *, code: bool = False) -> str:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Commands: finds the handler of a line, parses its arguments and prints the answer. */
+/* Commands: finds the tree and the handler of a line, parses its arguments, prints the answer. */
 #include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +22,22 @@ struct native_request {
 };
 
 extern const struct native_command __start_native_command_table[], __stop_native_command_table[];
+/* glue/tree.c puts an entry for each tree into a section. */
+extern const struct native_tree __start_native_trees[], __stop_native_trees[];
+
+const struct native_tree *tree_at(size_t i)
+{
+	return __start_native_trees + i < __stop_native_trees ? __start_native_trees + i : NULL;
+}
+
+const struct native_tree *tree_named(const char *name)
+{
+	const struct native_tree *tree;
+
+	for (size_t i = 0; (tree = tree_at(i)) && strcmp(tree->name, name);)
+		i++;
+	return tree;
+}
 
 static void refuse(struct native_request *r, const char *why, const char *about)
 {

@@ -10,25 +10,26 @@
 
 #define PAGE	4096UL
 
-/* fatal.c */
+/* system.c: end the program on an error from which no command can go on. */
 void host_die(const char *why) __attribute__((noreturn));
+/* Map memory at an address; unless @writable, any access to it faults. */
+void fixed_map(unsigned long addr, unsigned long size, int writable);
+/* The bytes of the mapping at @base that are in huge pages, as a kernel maps its memory. */
+unsigned long huge_bytes(const void *base);
+/* Whether the CPU has a feature, by its name in __builtin_cpu_supports(). */
+int cpu_has(const char *feature);
 
 /* command.c */
 void command_run(char *line);
 /* Add NAME=WORD to the answer. */
 void answer_word(struct native_request *r, const char *name, const char *word);
-
-/* trees.c: the trees, in the order of the link. */
+/* The trees, in the order of the link. */
 const struct native_tree *tree_at(size_t i);	/* NULL after the last one */
 const struct native_tree *tree_named(const char *name);
 
-/* fixed.c: map memory at an address; unless @writable, any access to it faults. */
-void fixed_map(unsigned long addr, unsigned long size, int writable);
-
-/* gs.c: per-CPU data, which kernel code reaches through %gs; see NATIVE_GS. */
+/* Per-CPU data, which kernel code reaches through %gs; see NATIVE_GS. */
 #define PER_CPU __attribute__((section("per_cpu")))
 extern unsigned long k___ref_stack_chk_guard;
-void gs_set(void);
 
 /* faults.c: catch faults; the file @traps names the symbols without a stand-in. */
 void faults_catch(const char *traps);
@@ -42,16 +43,10 @@ void late_switch(void);
 /* window.c: the struct page of @pfn. */
 void *window_page(unsigned long pfn);
 
-/* huge.c: the bytes of the mapping at @base that are in huge pages. */
-unsigned long huge_bytes(const void *base);
-
 /* memory.c: the memory of the page @pfn. */
 void *memory_page(unsigned long pfn);
 /* Whether the exception table has a fixup for a fault at @addr; if so, set the registers. */
 int memory_fixup(unsigned long addr, unsigned long *ip, unsigned long *cx);
-
-/* cpu.c: whether the CPU has a feature, by its name in __builtin_cpu_supports(). */
-int cpu_has(const char *feature);
 
 /* threads.c: call @fn on pieces of memory, in several threads. */
 void threads_share(void (*fn)(void *dst, size_t bytes), void *dst, size_t bytes,

@@ -14,11 +14,13 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import ParamSpec, Protocol
+from typing import Any, ParamSpec, Protocol
 
 from pagemint.guests.inside.devices import ALIGN, Device, run, the_one
 from pagemint.guests.inside.filesystems import SMALL, make, mounted
-from pagemint.guests.inside.record import Record
+
+Record = dict[str, Any]
+"""A JSON object that a scenario yields; scenarios.py writes it for the lab."""
 
 PAGE = mmap.PAGESIZE
 FILE = 8 << 20  # bytes of a file

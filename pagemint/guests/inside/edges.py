@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from pagemint.guests.inside.checks import PAGE, check, child, expect, status_of, system_call
+from pagemint.guests.inside.checks import PAGE, Record, check, child, expect, status_of, system_call
 from pagemint.guests.inside.devices import (
     ALIGN,
     PROBE,
@@ -26,7 +26,6 @@ from pagemint.guests.inside.devices import (
     run,
 )
 from pagemint.guests.inside.modes import Modes
-from pagemint.guests.inside.record import Record
 
 CPUS = Path("/sys/devices/system/cpu")
 OOM_SCORE = Path("/proc/self/oom_score_adj")

@@ -12,10 +12,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pagemint.guests.inside import checks
-from pagemint.guests.inside.checks import expect
+from pagemint.guests.inside.checks import Record, expect
 from pagemint.guests.inside.devices import ALIGN, Device, run, the_one
 from pagemint.guests.inside.filesystems import SMALL, make, mounted
-from pagemint.guests.inside.record import Record
 
 ENGINES = ("psync", "mmap")
 SIZE = "24m"  # of a file of fio

@@ -8,10 +8,9 @@ import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
 from pathlib import Path
 
-from pagemint.guests.inside.checks import expect
+from pagemint.guests.inside.checks import Record, expect
 from pagemint.guests.inside.devices import run
 from pagemint.guests.inside.foreign import judged, ran
-from pagemint.guests.inside.record import Record
 
 # Short tests of the groups "dax" and "mmap": a minute or two each in an emulated guest.
 GENERIC = (

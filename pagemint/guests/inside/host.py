@@ -8,10 +8,9 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from pagemint.guests.inside.checks import LIBC, check, expect
+from pagemint.guests.inside.checks import LIBC, Record, check, expect
 from pagemint.guests.inside.devices import ALIGN, Device, Namespace, run, the_one
 from pagemint.guests.inside.inventory import Existing
-from pagemint.guests.inside.record import Record
 
 PAGEMINT = Path(sys.executable).with_name("pagemint")
 LOADED = [Path("/sys/module", name) for name in ("pagemint", "pagemint_guest")]

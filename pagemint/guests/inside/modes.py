@@ -3,8 +3,8 @@
 
 from pathlib import Path
 
+from pagemint.guests.inside.checks import Record
 from pagemint.guests.inside.devices import run
-from pagemint.guests.inside.record import Record
 from pagemint.words import BASE, STOCK_MODES
 
 PARAMETER = Path("/sys/module/kernel/parameters/memmap_init")

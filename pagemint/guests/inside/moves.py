@@ -14,6 +14,7 @@ from pathlib import Path
 from pagemint.guests.inside.checks import (
     LIBC,
     PAGE,
+    Record,
     address_of,
     bind_memory,
     check,
@@ -21,7 +22,6 @@ from pagemint.guests.inside.checks import (
     pattern,
 )
 from pagemint.guests.inside.devices import run, the_one
-from pagemint.guests.inside.record import Record
 
 FOLIO = 2 << 20
 MOST = 1_000_000_000  # bytes to move at a time, and no more than a quarter of the device

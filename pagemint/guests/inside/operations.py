@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 
 from pagemint.guests.inside import tracing
-from pagemint.guests.inside.checks import PAGE, SLACK, address_of, expect
+from pagemint.guests.inside.checks import PAGE, SLACK, Record, address_of, expect
 from pagemint.guests.inside.devices import (
     ALIGN,
     DAX,
@@ -35,7 +35,6 @@ from pagemint.guests.inside.devices import (
 from pagemint.guests.inside.filesystems import ALIGNED, make, mounted
 from pagemint.guests.inside.marks import Marks
 from pagemint.guests.inside.modes import Modes, counted, counts, permit_sharing
-from pagemint.guests.inside.record import Record
 
 HMM = Path("/dev/hmm_dmirror0")
 NAMESPACE_SIZE = Path("/sys/bus/nd/devices", NAMESPACE, "size")

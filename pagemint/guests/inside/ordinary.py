@@ -10,10 +10,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from pagemint.guests.inside.checks import ANONYMOUS, address_of, bind_memory, check, expect, pattern
+from pagemint.guests.inside.checks import (
+    ANONYMOUS,
+    Record,
+    address_of,
+    bind_memory,
+    check,
+    expect,
+    pattern,
+)
 from pagemint.guests.inside.devices import PROBE, meminfo, put, run, the_one
 from pagemint.guests.inside.modes import Modes
-from pagemint.guests.inside.record import Record
 
 TRIES = 10  # changes of a memory block's state
 # Takes memory, writes to all of it and gives it back, until it is ended.

@@ -10,10 +10,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from pagemint.guests.inside.checks import check, expect
+from pagemint.guests.inside.checks import Record, check, expect
 from pagemint.guests.inside.devices import DRIVERS, Device, Namespace, run
 from pagemint.guests.inside.modes import FILLER, counts
-from pagemint.guests.inside.record import Record
 
 NAME = "pagemint-dkms"
 RELEASE = os.uname().release

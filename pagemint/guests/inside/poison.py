@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pagemint.guests.inside.checks import (
     LIBC,
+    Record,
     address_of,
     check,
     child,
@@ -19,7 +20,6 @@ from pagemint.guests.inside.checks import (
 )
 from pagemint.guests.inside.devices import ALIGN, PROBE, Device, last_range, meminfo, put, the_one
 from pagemint.guests.inside.filesystems import SMALL, make, mounted
-from pagemint.guests.inside.record import Record
 
 INJECT = Path("/sys/kernel/debug/hwpoison/corrupt-pfn")
 NODES = Path("/sys/devices/system/node")

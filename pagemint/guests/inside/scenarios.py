@@ -32,7 +32,7 @@ from pagemint.guests.inside import (
     stale,
     stock,
 )
-from pagemint.guests.inside.checks import expect
+from pagemint.guests.inside.checks import Record, expect
 from pagemint.guests.inside.devices import (
     ALIGN,
     DAX,
@@ -53,7 +53,6 @@ from pagemint.guests.inside.devices import (
 from pagemint.guests.inside.first_use import Use
 from pagemint.guests.inside.inventory import Existing
 from pagemint.guests.inside.modes import Modes, counted, counts
-from pagemint.guests.inside.record import Record
 from pagemint.guests.inside.tracing import TRACE, calls
 
 SOILED = 64 << 20  # bytes

@@ -14,6 +14,7 @@ from pathlib import Path
 from pagemint.guests.inside.checks import (
     PAGE,
     SYNC,
+    Record,
     address_of,
     check,
     child,
@@ -37,7 +38,6 @@ from pagemint.guests.inside.devices import (
 from pagemint.guests.inside.filesystems import SMALL, make, mounted
 from pagemint.guests.inside.marks import Marks
 from pagemint.guests.inside.modes import SHARED, Modes
-from pagemint.guests.inside.record import Record
 from pagemint.guests.inside.tracing import calls, symbols
 
 BLOCK = ALIGN  # bytes of the memmap of a section

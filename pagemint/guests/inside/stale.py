@@ -4,7 +4,7 @@
 import mmap
 from collections.abc import Callable, Iterator
 
-from pagemint.guests.inside.checks import check, expect
+from pagemint.guests.inside.checks import Record, check, expect
 from pagemint.guests.inside.devices import (
     DAX,
     MEMORY,
@@ -18,7 +18,6 @@ from pagemint.guests.inside.devices import (
     soil,
     unbound_dax,
 )
-from pagemint.guests.inside.record import Record
 
 
 def devices(size: int) -> Iterator[Record]:

@@ -9,10 +9,9 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-from pagemint.guests.inside.checks import check, expect
+from pagemint.guests.inside.checks import Record, check, expect
 from pagemint.guests.inside.devices import LARGE_ALIGN, PROBE, Device, Namespace, PrivateMemory, run
 from pagemint.guests.inside.modes import Modes, counted, counts
-from pagemint.guests.inside.record import Record
 from pagemint.guests.inside.tracing import TRACE
 
 MODULE = Path("/sys/module/pagemint")

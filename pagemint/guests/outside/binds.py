@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Binds: makes rows from the records of inside/scenarios.py, and compares their memmaps."""
+"""Makes rows of binds and copies from the records of inside/scenarios.py; compares memmaps."""
 
 import re
 import statistics
@@ -7,7 +7,7 @@ import statistics
 from pagemint.base.progress import note
 from pagemint.guests.outside.scenarios import Record
 from pagemint.results.rows import Case, Row
-from pagemint.words import MODES, SHARED, STOCK_MODES
+from pagemint.words import MODES, PAGE, SHARED, STOCK_MODES
 
 SCENARIOS = (
     "fsdax",
@@ -19,6 +19,9 @@ SCENARIOS = (
     "private",
 )
 """The scenarios of inside/scenarios.py that time binds."""
+
+FOLIO = 2 << 20
+"""Bytes of each folio that is copied."""
 
 _PMD = 512  # pages
 _HASHES = 4  # a row names at most so many different hashes
@@ -69,6 +72,33 @@ def _row(case: Case, kernel: str, mode: str, first: list[Record], again: list[Re
 def _median_ms(records: list[Record], name: str) -> float | None:
     """Return the median of a time over the records; None if there are none."""
     return statistics.median(one[name] for one in records) / 1e6 if records else None
+
+
+def copy_rows(records: dict[str, list[Record]]) -> list[Row]:
+    """Return the rows of copies of folios, by move_pages(2) and by the kernel's functions alone.
+
+    The function of a row is "" for a whole move_pages(2). A move that failed has no time, so a
+    tree in which all moves failed has no row.
+    """
+    times: dict[tuple[Case, str], list[float]] = {}
+    for kernel in ("base", "patched"):
+        for record in records.get(kernel, []):
+            if "workload" in record:
+                case = Case(
+                    record["workload"],
+                    device_bytes=record["bytes"],
+                    pages=record["bytes"] // PAGE,
+                    function=record["function"],
+                    folio_bytes=FOLIO,
+                )
+                times.setdefault((case, kernel), []).append(record["ns"] / 1e6)
+    cases = list(dict.fromkeys(case for case, _ in times))
+    return [
+        Row(case, kernel, "", times[case, kernel])
+        for case in cases
+        for kernel in ("base", "patched")
+        if (case, kernel) in times
+    ]
 
 
 def same_hashes(rows: list[Row]) -> int:

@@ -14,7 +14,7 @@ from pagemint.base import journal
 from pagemint.base.errors import Failure, MachineFailure
 from pagemint.base.progress import doing, note
 from pagemint.base.run import run
-from pagemint.guests.outside import arm64, arm64_root, scenarios, x86
+from pagemint.guests.outside import arm64, scenarios, x86
 from pagemint.guests.outside.scenarios import Record
 from pagemint.trees import trees
 from pagemint.trees.image import Kernel
@@ -26,7 +26,7 @@ _TROUBLE = re.compile(
     r"|^ *not ok \d"
 )
 
-_INSIDE = {trees.X86: (sys.executable, Path("/")), trees.ARM64: ("python3", arm64_root.HOST)}
+_INSIDE = {trees.X86: (sys.executable, Path("/")), trees.ARM64: ("python3", arm64.HOST)}
 """The Python interpreter in a guest, and the directory with this machine's files there."""
 
 

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Runs scenarios in a guest with each kernel, and collects their rows and checks."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pagemint.base.progress import step
-from pagemint.guests.outside import binds, boots, checks, copies, lab
+from pagemint.guests.outside import binds, checks, lab
 from pagemint.guests.outside.guest import Guest
 from pagemint.guests.outside.scenarios import Record
 from pagemint.results.rows import Check, Row
 from pagemint.trees.image import Kernel
+
+_BOOT = "boot"  # its name in inside/scenarios.py
 
 
 @dataclass
@@ -56,8 +58,8 @@ def run(
     """
     outcome = Outcome()
     for name, inner in scenarios.items():
-        if name == boots.SCENARIO:
-            outcome.checks += [boots.check(guest, kernel) for kernel in kernels]
+        if name == _BOOT:
+            outcome.checks += [check_boots(guest, kernel) for kernel in kernels]
             continue
         records: dict[str, list[Record]] = {kernel.variant: [] for kernel in kernels}
         # A new guest for each scenario: the first bind has to write untouched memory.
@@ -74,5 +76,43 @@ def run(
         for one in inner:
             size = private if one == "private" else guest.device
             outcome.binds += binds.rows_of(one, records, size)
-        outcome.copies += copies.rows_of(records)
+        outcome.copies += binds.copy_rows(records)
     return outcome
+
+
+def check_boots(guest: Guest, kernel: Kernel) -> Check:
+    """Boot a kernel with deferred struct page init in each mode, and compare the memory left.
+
+    Raises:
+        Failure: a guest fails.
+    """
+    found = {}
+    for mode in kernel.modes or ("base",):
+        append = "" if mode == "base" else f"memmap_init={mode}"
+        with step(f"boot: booting the {kernel.variant} kernel ({mode}, {guest.accel})"):
+            booted = replace(guest, append=append)
+            (found[mode],), _ = booted.run(kernel, _BOOT, 2, guest.device)
+    return judge_boots(kernel.variant, found)
+
+
+def judge_boots(tree: str, found: dict[str, Record]) -> Check:
+    """Return the check of a tree, from the record of each mode that was booted."""
+    problem = _difference(found)
+    if problem:
+        return Check(_BOOT, tree, "memory", "fail", problem, must_pass=True)
+    first = next(iter(found.values()))
+    memory, nodes = first["mem_total_kib"], first["deferred_nodes"]
+    alike = f"{memory} KiB, {nodes} nodes with deferred init, {', '.join(found)} alike"
+    return Check(_BOOT, tree, "memory", "pass", alike, must_pass=True)
+
+
+def _difference(found: dict[str, Record]) -> str:
+    """Return how the boots differ, or "" if they do not."""
+    first = next(iter(found))
+    for mode, record in found.items():
+        if not record["deferred_nodes"]:
+            return f"{mode}: no memory was deferred"
+        for fact in ("mem_total_kib", "zones"):
+            if record[fact] != found[first][fact]:
+                return f"{fact}: {record[fact]} ({mode}), not {found[first][fact]} ({first})"
+    return ""

@@ -16,8 +16,8 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.container import Container
 from matplotlib.figure import Figure
 
-from pagemint.report import svg_text
 from pagemint.report.plots import style
+from pagemint.report.svg import tidied
 from pagemint.results.estimates import Estimate
 
 _WIDTH = 5.0  # inches, 360 units of the SVG: the width of a telephone's screen
@@ -118,7 +118,7 @@ def finished(frame: Frame, figure: Figure, axes: Axes) -> Plot:
     finally:
         quiet.setLevel(level)
     alt = f"{frame.title}, {frame.about}: {frame.axis} of {', '.join(order)}"
-    text = svg_text.tidied(svg.getvalue(), frame.name, alt)
+    text = tidied(svg.getvalue(), frame.name, alt)
     return Plot(frame.name, frame.title, alt, text, png.getvalue(), max(1, len(order)), frame.note)
 
 

@@ -1,11 +1,28 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Rewrites the text of matplotlib's SVGs so that several fit into one page."""
+"""Fits matplotlib's SVGs into one page: names and ids of their own, plain attributes."""
 
+import itertools
+import re
 import xml.etree.ElementTree as ET
 
 _FONTS = "system-ui, 'Segoe UI', 'Helvetica Neue', Arial, 'DejaVu Sans', sans-serif"
 _SVG = "http://www.w3.org/2000/svg"
 _XLINK = "http://www.w3.org/1999/xlink"
+
+
+class Names:
+    """Gives each plot a name of its own that can be a file name."""
+
+    def __init__(self) -> None:
+        self._taken: set[str] = set()
+
+    def __call__(self, *parts: str) -> str:
+        """Return a name of these parts that no plot has yet."""
+        name = re.sub("[^a-z0-9]+", "-", " ".join(parts).lower()).strip("-")[:60]
+        names = itertools.chain([name], (f"{name}-{number}" for number in itertools.count(2)))
+        own = next(each for each in names if each not in self._taken)
+        self._taken.add(own)
+        return own
 
 
 def tidied(svg: str, name: str, alt: str) -> str:

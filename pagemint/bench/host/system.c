@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* What the host needs of this system: its end on errors, the clock, the CPU, and memory. */
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "host.h"
+
+void host_die(const char *why)
+{
+	printf("error %s\n", why);
+	fflush(stdout);
+	_exit(3);
+}
+
+void native_fail(const char *what, unsigned long addr)
+{
+	char text[128];
+
+	snprintf(text, sizeof(text), "the host cannot go on: %s (%#lx)", what, addr);
+	host_die(text);
+}
+
+int cpu_has(const char *feature)
+{
+	/* __builtin_cpu_supports() takes only literals. */
+	return !strcmp(feature, "avx512f") ? __builtin_cpu_supports("avx512f") :
+	       !strcmp(feature, "avx") ? __builtin_cpu_supports("avx") : 1;
+}
+
+long native_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000L + t.tv_nsec;
+}
+
+void fixed_map(unsigned long addr, unsigned long size, int writable)
+{
+	int prot = writable ? PROT_READ | PROT_WRITE : PROT_NONE;
+
+	if (mmap((void *)addr, size, prot, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE |
+		 MAP_FIXED_NOREPLACE, -1, 0) != (void *)addr)
+		host_die("a fixed address is taken");
+}
+
+unsigned long huge_bytes(const void *base)
+{
+	unsigned long start, kb = 0;
+	char line[256];
+	int inside = 0;
+	FILE *f = fopen("/proc/self/smaps", "r");
+
+	while (f && fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "%lx-%*x ", &start) == 1 && strchr(line, '-'))
+			inside = start == (unsigned long)base;
+		else if (inside && sscanf(line, "AnonHugePages: %lu kB", &kb) == 1)
+			break;
+	}
+	if (f)
+		fclose(f);
+	return kb << 10;
+}
