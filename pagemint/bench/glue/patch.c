@@ -180,6 +180,16 @@ unsigned long native_branch_key(unsigned long ip)
 	return 0;
 }
 
+/* Replace a nop of two or five bytes by a jump. */
+static void put_jump(u8 *at, unsigned long target)
+{
+	bool near = *at == 0x0f;
+	s32 disp = target - ((unsigned long)at + (near ? 5 : 2));
+
+	*at = near ? 0xe9 : 0xeb;
+	put(at + 1, (u8 *)&disp, near ? sizeof(disp) : 1);
+}
+
 static void patch_jump(const struct jump_entry *e)
 {
 	unsigned long key = key_of(e);
@@ -187,14 +197,15 @@ static void patch_jump(const struct jump_entry *e)
 	bool jumps = *code == 0xeb || *code == 0xe9;
 
 	/* A key without a stand-in has no known state: make the branch an int3. */
-	if (key >= NATIVE_TRAPS)
+	if (key >= NATIVE_TRAPS) {
 		*code = 0xcc;
-	else if (!!((struct static_key *)key)->enabled.counter == (e->key & 1)) {
+	} else if (!!((struct static_key *)key)->enabled.counter == (e->key & 1)) {
 		/* Objtool has turned other jumps into nops of the same length. */
 		if (jumps)
 			put_nops(code, *code == 0xeb ? 2 : 5);
-	} else if (!jumps)
-		native_fail("a branch would have to be turned on", (unsigned long)code);
+	} else if (!jumps) {
+		put_jump(code, jump_entry_target(e));
+	}
 }
 
 /* The target of returns, or NULL for plain ones. */
@@ -219,8 +230,9 @@ static void patch_return(u8 *site, const u8 *thunk)
 	static const u8 ret[] = { 0xc3, 0xcc, 0xcc, 0xcc, 0xcc };
 	s32 disp = thunk - (site + 5);
 
+	/* A conditional jump to the unpatched thunk stays; there it ends in a trap. */
 	if (*site != 0xe9)
-		native_fail("a return is not a jump", (unsigned long)site);
+		return;
 	if (thunk)
 		put(site + 1, (u8 *)&disp, sizeof(disp));
 	else

@@ -70,7 +70,10 @@ NATIVE_COMMAND(patch)
 		memcpy(linked, (void *)text, size);
 	}
 	memcpy((void *)text, linked, size);
-	for (size_t i = 0; (tree = tree_at(i)); i++)
+	for (size_t i = 0; (tree = tree_at(i)); i++) {
+		host_patching = tree->name;
 		tree->patch(r, returns.mine, sites_of(tree));
+	}
+	host_patching = NULL;
 	mprotect((void *)text, size, PROT_READ | PROT_EXEC);
 }

@@ -34,7 +34,6 @@ static const char *key_name(unsigned long ip)
 	return trap_name(key);
 }
 
-/* In a signal handler only a few functions are safe: format into a buffer, write, exit. */
 static void on_fault(int sig, siginfo_t *info, void *context)
 {
 	greg_t *regs = ((ucontext_t *)context)->uc_mcontext.gregs;
@@ -42,7 +41,6 @@ static void on_fault(int sig, siginfo_t *info, void *context)
 	unsigned long addr = (unsigned long)info->si_addr;
 	const char *name = trap_name(addr);
 	char text[256];
-	int n;
 
 	if (sig == SIGSEGV && memory_fixup(addr, &ip, &cx)) {
 		regs[REG_RIP] = ip;
@@ -53,18 +51,15 @@ static void on_fault(int sig, siginfo_t *info, void *context)
 	if (!name)
 		name = trap_name(addr - NATIVE_GS);
 	if (sig == SIGSEGV && name)
-		n = snprintf(text, sizeof(text), "error %s has no stand-in\n", name);
+		snprintf(text, sizeof(text), "%s has no stand-in", name);
 	else if (sig == SIGTRAP && (name = key_name(ip - 1)))	/* behind the int3 */
-		n = snprintf(text, sizeof(text), "error the static key %s has no stand-in\n",
-			     name);
+		snprintf(text, sizeof(text), "the static key %s has no stand-in", name);
 	else
-		n = snprintf(text, sizeof(text), "error %s at %#lx, address %#lx\n",
-			     sig == SIGILL ? "BUG or WARN" :
-			     sig == SIGTRAP ? "a call without a stand-in" :
-			     strsignal(sig), ip, addr);
-	if (write(STDOUT_FILENO, text, n) != n)
-		_exit(4);
-	_exit(3);
+		snprintf(text, sizeof(text), "%s at %#lx, address %#lx",
+			 sig == SIGILL ? "BUG or WARN" :
+			 sig == SIGTRAP ? "a call without a stand-in" :
+			 strsignal(sig), ip, addr);
+	host_die(text);
 }
 
 static void read_traps(const char *file)
@@ -93,7 +88,7 @@ void faults_catch(const char *file)
 		.sa_sigaction = on_fault,
 		.sa_flags = SA_SIGINFO | SA_ONSTACK,
 	};
-	const int signals[] = { SIGSEGV, SIGBUS, SIGILL, SIGTRAP };
+	const int signals[] = { SIGSEGV, SIGBUS, SIGILL, SIGTRAP, SIGFPE };
 
 	read_traps(file);
 	sigaltstack(&alt, NULL);

@@ -10,7 +10,9 @@
 
 #define PAGE	4096UL
 
-/* system.c: end the program on an error from which no command can go on. */
+/* system.c: the tree whose code is being patched, or NULL; errors name it. */
+extern const char *host_patching;
+/* End the program on an error from which no command can go on. */
 void host_die(const char *why) __attribute__((noreturn));
 /* Map memory at an address; unless @writable, any access to it faults. */
 void fixed_map(unsigned long addr, unsigned long size, int writable);

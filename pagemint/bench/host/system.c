@@ -9,11 +9,19 @@
 
 #include "host.h"
 
+const char *host_patching;
+
+/* Signal handlers call this, so it only formats into a buffer, writes and exits. */
 void host_die(const char *why)
 {
-	printf("error %s\n", why);
-	fflush(stdout);
-	_exit(3);
+	char text[512];
+	int n;
+
+	if (host_patching)
+		n = snprintf(text, sizeof(text), "error tree=%s %s\n", host_patching, why);
+	else
+		n = snprintf(text, sizeof(text), "error %s\n", why);
+	_exit(write(STDOUT_FILENO, text, n) == n ? 3 : 4);
 }
 
 void native_fail(const char *what, unsigned long addr)
