@@ -12,7 +12,8 @@ from command_line import pagemint
 from pagemint.base import files
 from pagemint.base.errors import Failure
 from pagemint.bench import own_workloads
-from pagemint.bench.kernel_half import KernelHalf, definition
+from pagemint.bench.definitions import definition
+from pagemint.bench.kernel_half import KernelHalf
 from pagemint.bench.link import Program
 from pagemint.trees import patches as steps
 from pagemint.trees import sources
@@ -129,6 +130,8 @@ def test_a_file_that_cannot_be_is_refused_at_once(user_cache: Path, tmp_path: Pa
         ("prep_compound_page", "mm/page_alloc.o"),
         ("memset", "arch/x86/lib/memset_64.o"),
         ("max_pfn", "mm/memblock.o"),
+        ("page_alloc_shuffle_key", "mm/shuffle.o"),
+        ("__SCT__cond_resched", "kernel/sched/core.o"),
         ("no_such_symbol", None),
     ],
 )

@@ -3,7 +3,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pagemint.base import cache
@@ -38,6 +38,7 @@ class Named:
         tree: the tree.
         built: its build directory.
         code: its kernel objects, by names such as mm/mm_init.o.
+        exported: by the names of some objects, the symbols that others may use; of the rest, all.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Named:
     tree: Tree
     built: Path
     code: Mapping[str, Path]
+    exported: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -65,8 +67,11 @@ class Glue:
 
     def defined(self) -> set[str]:
         """Return the symbols that the kernel code and the glue define."""
-        files = (*self.parts.values(), *self.named.code.values())
-        return {symbol for one in files for symbol in symbols(one, defined=True)}
+        exported = self.named.exported
+        code = [file for name, file in self.named.code.items() if name not in exported]
+        files = (*self.parts.values(), *code)
+        found = {symbol for one in files for symbol in symbols(one, defined=True)}
+        return found.union(*exported.values())
 
 
 def named(tree: Tree, name: str, prefix: str, built: Path, half: KernelHalf) -> Named:
@@ -169,7 +174,8 @@ def join(glue: Glue, half: KernelHalf, between: Path, work: Path) -> Path:
     parts = [*glue.parts.values(), glue.label]
     for name, file in one.code.items():
         # Align shared code identically in all trees: cache-line placement changes timings.
-        parts += [between, _prepared(name, file, half, scratch)]
+        exported = one.exported.get(name)
+        parts += [between, _prepared(name, file, half, scratch, exported)]
     whole, renamed, done = (scratch / f"{name}.o" for name in ("whole", "renamed", "done"))
     run(["ld", "-r", "-o", whole, *parts], what=f"joining the {one.name} objects")
     argv: list[str | Path] = ["objcopy", "--strip-debug", f"--prefix-symbols={one.prefix}_"]
@@ -190,11 +196,17 @@ def join(glue: Glue, half: KernelHalf, between: Path, work: Path) -> Path:
     return done
 
 
-def _prepared(name: str, file: Path, half: KernelHalf, scratch: Path) -> Path:
+def _prepared(
+    name: str, file: Path, half: KernelHalf, scratch: Path, exported: Sequence[str] | None
+) -> Path:
     """Return a copy of a kernel object for the link."""
     copy = scratch / name.replace("/", "-")
     argv: list[str | Path] = ["objcopy"]
-    argv += [f"--globalize-symbol={symbol}" for symbol in half.statics]
+    if exported is None:
+        argv += [f"--globalize-symbol={symbol}" for symbol in half.statics]
+    for symbol in exported or ():
+        # The glue's own definitions win.
+        argv += [f"--keep-global-symbol={symbol}", f"--weaken-symbol={symbol}"]
     for replaced in half.replaced:
         where, _, renaming = replaced.partition(":")
         if where == name:

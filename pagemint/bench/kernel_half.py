@@ -75,39 +75,3 @@ def _workload_names(file: Path, text: str) -> list[str]:
     if not names:
         raise Failure(f"{file} has no NATIVE_WORKLOAD()", "see docs/compare.md")
     return names
-
-
-def definition(tree: Path, symbol: str) -> str | None:
-    """Return the object of a kernel tree that seems to define a symbol, or None."""
-    name = re.escape(symbol)
-    forms = (
-        rf"^EXPORT_SYMBOL(_GPL)?\({name}\)",
-        rf"^SYM_(TYPED_)?FUNC_START\w*\({name}\)",
-        rf"^[A-Za-z_][^;=#]*\b{name}\([^;]*$",
-        rf"^[A-Za-z_][^;(#]*\b{name}(\[\w*\])?( __\w+)*( =.*)?;$",
-    )
-    patterns = [re.compile(form, re.MULTILINE) for form in forms]
-    places = (
-        "arch/x86/lib",
-        "mm",
-        "lib",
-        "kernel",
-        "arch/x86/kernel",
-        "init",
-        "arch/x86/mm",
-        "fs",
-        "drivers/dax",
-        "drivers/nvdimm",
-    )
-    texts = {
-        file: text
-        for place in places
-        for file in sorted((tree / place).rglob("*.[cS]"))
-        # x86's code for 32 bits is left out.
-        if not file.stem.endswith("_32") and symbol in (text := file.read_text(errors="replace"))
-    }
-    for pattern in patterns:
-        for file, text in texts.items():
-            if pattern.search(text):
-                return str(file.relative_to(tree).with_suffix(".o"))
-    return None

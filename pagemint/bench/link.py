@@ -15,13 +15,13 @@ from pagemint.base import cache, files, machine
 from pagemint.base.errors import Failure
 from pagemint.base.progress import step
 from pagemint.base.run import run
-from pagemint.bench import join
+from pagemint.bench import definitions, join
 from pagemint.bench.join import Glue, Named, symbols
-from pagemint.bench.kernel_half import KernelHalf, definition
+from pagemint.bench.kernel_half import KernelHalf
 from pagemint.trees import objects
 from pagemint.trees.objects import Config
 from pagemint.trees.trees import Tree, blamed
-from pagemint.words import AGAIN, BASE
+from pagemint.words import AGAIN, BASE, OWN
 
 _SANITISED = "streaming_sanitised.c"  # a program of its own
 _CFLAGS = ("-O2", "-Wall", "-Wextra", "-Wno-unused-parameter", "-Werror", "-fno-pie")
@@ -99,6 +99,7 @@ def link_placed(
         *sorted(half.headers),
         Path(__file__),
         Path(join.__file__),
+        Path(definitions.__file__),
         linker,
         machine.compiler(),
         str(placements),
@@ -106,7 +107,7 @@ def link_placed(
 
     def make(work: Path) -> None:
         with step(f"linking the host ({config.name})"):
-            _link(named, half, work, placements)
+            _link(named, config, half, work, placements)
 
     done = cache.entry("native", key, make)
     lacks = (line.split("\t") for line in (done / "lacks").read_text().splitlines())
@@ -148,10 +149,20 @@ def _constant(name: str) -> int:
     return int(match[1], 0)
 
 
-def _link(trees: Sequence[Named], half: KernelHalf, work: Path, placements: int) -> None:
+def _link(
+    trees: Sequence[Named], config: Config, half: KernelHalf, work: Path, placements: int
+) -> None:
     plain = compile_plain()
-    glue = [join.compile_glue(tree, half, work) for tree in trees]
     given = stand_ins(plain)
+    base = trees[0]
+    # The lab knows what its own trees need. A tree of another release needs too much else.
+    trees = [
+        one
+        if one.name in OWN or one.tree.release != base.tree.release
+        else definitions.with_definitions(one, base, config, given)
+        for one in trees
+    ]
+    glue = [join.compile_glue(tree, half, work) for tree in trees]
     lacks = _lacks(glue, half, given)
     (work / "lacks").write_text("".join("\t".join(one) + "\n" for one in lacks))
     for number in range(placements):
@@ -247,7 +258,7 @@ def _lacks(glue: Sequence[Glue], half: KernelHalf, given: set[str]) -> list[tupl
 
 def _undefined(source: Path, symbol: str, tree: Tree) -> Failure:
     """Return the failure of a workload file of the user's that lacks an object."""
-    found = definition(tree.path, symbol)
+    found = definitions.definition(tree.path, symbol)
     if not found:
         return Failure(
             f"{source.name} needs {symbol}, which Linux {tree.version} does not define",

@@ -69,6 +69,11 @@ class Tree:
     version: str
     arch: Arch = X86
 
+    @property
+    def release(self) -> tuple[int, ...]:
+        """The first two numbers of the version."""
+        return tuple(int(number) for number in self.version.split(".")[:2])
+
 
 def environment() -> dict[str, str]:
     """Return the environment of a kernel build, without the variables that change the build.

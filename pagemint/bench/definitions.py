@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Finds the objects that define what a tree's code needs, and base's code does not."""
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from pagemint.base.errors import Failure, MachineFailure
+from pagemint.bench.join import Named, symbols
+from pagemint.trees import objects
+from pagemint.trees.objects import Config
+
+_PLACES = (
+    "arch/x86/lib",
+    "mm",
+    "lib",
+    "kernel",
+    "arch/x86/kernel",
+    "init",
+    "arch/x86/mm",
+    "fs",
+    "drivers/dax",
+    "drivers/nvdimm",
+)
+
+
+def definition(tree: Path, symbol: str) -> str | None:
+    """Return the object of a kernel tree that seems to define a symbol, or None."""
+    return definitions(tree, [symbol]).get(symbol)
+
+
+def definitions(tree: Path, wanted: Collection[str]) -> dict[str, str]:
+    """Return the object that seems to define each symbol, without symbols that have none."""
+    names = {_name(one) for one in wanted}
+    texts = {}
+    for file in (file for place in _PLACES for file in sorted((tree / place).rglob("*.[cS]"))):
+        # x86's code for 32 bits is left out.
+        if names and not file.stem.endswith("_32"):
+            text = file.read_text(errors="replace")
+            if any(name in text for name in names):
+                texts[file] = text
+    found = {}
+    for symbol in wanted:
+        for pattern in _forms(_name(symbol)):
+            files = [file for file, text in texts.items() if pattern.search(text)]
+            if files:
+                found[symbol] = str(files[0].relative_to(tree).with_suffix(".o"))
+                break
+    return found
+
+
+def _name(symbol: str) -> str:
+    """Return the name in the source: a static call has a key and a trampoline."""
+    return re.sub("^__SC[KT]__", "", symbol)
+
+
+def _forms(name: str) -> list[re.Pattern[str]]:
+    """Return the forms of a definition, the surest first."""
+    name = re.escape(name)
+    forms = (
+        rf"^EXPORT_SYMBOL(_GPL)?\({name}\)",
+        rf"^SYM_(TYPED_)?FUNC_START\w*\({name}\)",
+        rf"^DEFINE_\w+\(([^;()]*\b)?{name}\b[^;]*\);",
+        rf"^[A-Za-z_][^;=#]*\b{name}\([^;]*$",
+        rf"^[A-Za-z_][^;(#]*\b{name}(\[\w*\])?( __\w+)*( =.*)?;$",
+    )
+    return [re.compile(form, re.MULTILINE) for form in forms]
+
+
+def with_definitions(one: Named, base: Named, config: Config, given: Collection[str]) -> Named:
+    """Return a tree with the objects that define what its code needs, and base's does not.
+
+    Such an object gives the rest only these definitions. Its own needs are met in the same way if
+    base has no definition of them: new code calls new code.
+
+    Args:
+        one: the tree.
+        base: the base tree.
+        config: the configuration that both are built with.
+        given: the symbols for which the plain half has a stand-in.
+    """
+    exported: dict[str, list[str]] = {}
+    code = dict(one.code)
+    known = {*given, *_of(code.values(), defined=True)}
+    wanted = _of(code.values(), defined=False) - _of(base.code.values(), defined=False) - known
+    while wanted:
+        known |= wanted
+        needed = set()
+        for place, names in _by_place(one.tree.path, wanted).items():
+            if place in code:
+                continue
+            try:
+                objects.build(one.tree, config, [place])
+            except MachineFailure:
+                raise
+            except Failure:
+                continue  # not in this configuration; the symbols have no stand-in then
+            names &= set(symbols(one.built / place, defined=True))
+            if names:
+                code[place] = one.built / place
+                exported[place] = sorted(names)
+                needed |= set(symbols(code[place], defined=False))
+        wanted = needed - known
+        wanted -= definitions(base.tree.path, wanted).keys()
+    return replace(one, code=code, exported=exported)
+
+
+def _of(files: Iterable[Path], *, defined: bool) -> set[str]:
+    return {symbol for file in files for symbol in symbols(file, defined=defined)}
+
+
+def _by_place(tree: Path, wanted: Collection[str]) -> Mapping[str, set[str]]:
+    """Return the symbols that each object seems to define."""
+    found: dict[str, set[str]] = {}
+    for symbol, place in sorted(definitions(tree, wanted).items()):
+        found.setdefault(place, set()).add(symbol)
+    return found
