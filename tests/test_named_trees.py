@@ -19,6 +19,7 @@ from pagemint import words
 from pagemint.base import cache
 from pagemint.base.errors import Failure
 from pagemint.bench import identity, link
+from pagemint.bench.left_out import LeftOut
 from pagemint.bench.process import Host
 from pagemint.bench.variants import able, choose
 from pagemint.bench.workload import Asked, Variant
@@ -254,15 +255,15 @@ def test_gains_are_over_the_tree_that_was_asked_for() -> None:
 def test_every_mode_of_the_series_leaves_the_memmaps_of_base(in_user_cache: None) -> None:
     pair = trees.pair(sources.get(fake_tree.LINE))
     program = link.link(pair, objects.DEBIAN)
-    chosen = choose(program, pair, all_modes=True)
+    chosen = choose(program, pair, "plain", all_modes=True)
     modes = ["streaming", *(mode for mode in MODES if mode != "streaming")]
     patched = [Variant("patched", mode) for mode in modes]
     assert chosen.modal == (Variant("base"), Variant("base2"), *patched)
-    assert choose(program, pair, all_modes=False).modal == chosen.modal[:3]
-    assert identity.differences(program, chosen.modal[2:]) == {"patched": ""}
+    assert choose(program, pair, "plain", all_modes=False).modal == chosen.modal[:3]
+    assert identity.differences(program, chosen.modal[2:], LeftOut()) == {"patched": ""}
     lacking = replace(program, lacks={("patched", "folio"): "it has no f"})
     workloads = [known()[name] for name in ("fsdax", "folio")]
-    assert able(chosen, lacking, pair, workloads, "base") == {workloads[0]: chosen}
+    assert able(chosen, lacking, pair, workloads, "base", LeftOut()) == {workloads[0]: chosen}
 
 
 def test_a_tree_of_another_version_takes_part(in_user_cache: None) -> None:
@@ -273,9 +274,9 @@ def test_a_tree_of_another_version_takes_part(in_user_cache: None) -> None:
     pair = base, old
     program = link.link(pair, objects.DEBIAN)
     assert not {file for tree, file in program.lacks if tree == "base"}
-    chosen = choose(program, pair, all_modes=False)
+    chosen = choose(program, pair, "plain", all_modes=False)
     workloads = [known()[name] for name in ("fsdax", "boot", "folio", "device-folio")]
-    assert list(able(chosen, program, pair, workloads, "base")) == workloads[:3]
+    assert list(able(chosen, program, pair, workloads, "base", LeftOut())) == workloads[:3]
     # Its folios are copied as its own code lays them out.
     with Host(program) as host:
         host.patch("plain", "erms")

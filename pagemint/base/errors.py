@@ -24,4 +24,14 @@ class MachineFailure(Failure):
 
 
 class TreeFailure(Failure):
-    """A failure of a tree that the user named: it does not build, or lacks the code."""
+    """A failure of one tree: it does not build, lacks the code, or its code cannot run.
+
+    Attributes:
+        tree: its name.
+        why: the reason in a few words; the message if none are given.
+    """
+
+    def __init__(self, message: str, remedy: str, tree: str, why: str = "") -> None:
+        super().__init__(message, remedy)
+        self.tree = tree
+        self.why = " ".join((why or message).split())

@@ -31,7 +31,7 @@ class Hosts(ExitStack):
         """Yield hosts for the workload, a new one each time that it needs another process."""
         while True:
             key = (workload.setup, workload.memory(asked))
-            if self._host is None or self._held != key or workload.rounds:
+            if self._host is None or self._host.failed or self._held != key or workload.rounds:
                 self._start(workload, asked)
                 self._held = key
             assert self._host

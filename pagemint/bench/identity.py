@@ -3,12 +3,16 @@
 
 import mmap
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 from typing import NamedTuple
 
+from pagemint.base.errors import TreeFailure
+from pagemint.bench.left_out import LeftOut
 from pagemint.bench.link import Program
 from pagemint.bench.process import Host
 from pagemint.bench.window import POISON, blocks_of, shared_map
 from pagemint.bench.workload import FIRST_PFN, Variant, choose
+from pagemint.results.rows import COMPARISON
 from pagemint.words import BASE, SECTION, STRUCT_PAGE
 
 _MARGIN = 64  # pages on both sides that nobody may write
@@ -36,14 +40,33 @@ _DEVICES = (
 _PAGES = max(device.start + device.pages for device in _DEVICES) + 2 * _MARGIN
 
 
-def differences(program: Program, variants: Sequence[Variant]) -> Mapping[str, str]:
+def differences(
+    program: Program, variants: Sequence[Variant], left_out: LeftOut
+) -> Mapping[str, str]:
     """Return the first difference from base for each tree, in words; "" if there is none.
+
+    A tree that lacks the code, or whose code fails, is left out.
 
     Args:
         program: the host.
-        variants: the trees to compare, each in all its modes that are timed.
+        variants: the trees to compare, each in all its modes that are timed; the modes of a tree
+            follow one another.
+        left_out: receives the trees that are left out.
     """
-    found = {one.tree: program.lacks.get((one.tree, "device"), "") for one in variants}
+    found = {}
+    for tree, modes in groupby(variants, lambda one: one.tree):
+        try:
+            if why := program.lacks.get((tree, "device")):
+                left_out.add(COMPARISON, tree, why)
+            else:
+                found[tree] = _compared(program, list(modes))
+        except TreeFailure as failure:
+            left_out.failed(COMPARISON, failure)
+    return found
+
+
+def _compared(program: Program, variants: Sequence[Variant]) -> str:
+    """Return the first difference of a tree's modes from base, in a host of their own."""
     with (
         shared_map(program, trace=False, window=_PAGES) as (host, memory),
         mmap.mmap(memory, 0) as window,
@@ -51,10 +74,10 @@ def differences(program: Program, variants: Sequence[Variant]) -> Mapping[str, s
         for device in _DEVICES:
             base = _left(host, window, Variant(BASE), device)
             for variant in variants:
-                if not found[variant.tree]:
-                    left = _left(host, window, variant, device)
-                    found[variant.tree] = _difference(device, variant, base, left)
-    return found
+                left = _left(host, window, variant, device)
+                if difference := _difference(device, variant, base, left):
+                    return difference
+    return ""
 
 
 def _left(

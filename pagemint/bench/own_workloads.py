@@ -12,6 +12,7 @@ from pagemint.bench.process import Answer, Host
 from pagemint.bench.workload import FIRST_PFN, Asked, Task, Timed, Variant, Workload, map_pages
 from pagemint.results.cases import size_of
 from pagemint.results.rows import Case
+from pagemint.trees.trees import blamed
 from pagemint.words import AGAIN, BASE, PAGE
 
 _MOST = 1 << 32
@@ -87,8 +88,9 @@ def _tasks(file: str, name: str, about: Answer, asked: Asked) -> Iterable[Task]:
 def _run(file: str, name: str, variant: Variant, host: Host) -> Timed:
     answer = host.ask(f"own_{name}", tree=variant.tree, pfn=FIRST_PFN)
     if answer["right"] == "0":
-        raise Failure(
-            f"{file}: check() of {name} found a wrong result with the {variant.tree} tree",
-            "fix the workload, or the tree",
-        )
+        with blamed(variant.tree):
+            raise Failure(
+                f"{file}: check() of {name} found a wrong result with the {variant.tree} tree",
+                "fix the workload, or the tree",
+            )
     return Timed(max(1, int(answer["ns"])))

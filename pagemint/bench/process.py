@@ -1,15 +1,24 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A running native host: takes commands on a pipe and answers each with a line."""
 
+import select
+import signal
 import subprocess
+import time
 from types import TracebackType
 from typing import Self
 
-from pagemint.base.errors import Failure, MachineFailure
+from pagemint.base.errors import Failure, MachineFailure, TreeFailure
 from pagemint.bench.link import Program
+from pagemint.words import AGAIN, BASE
 
 THIS_CPU = "this"
 """The class of this machine's own CPU."""
+
+PATIENCE = 120.0
+"""Seconds that a command may take in which a tree's code runs; see Host.ask()."""
+
+_LENIENCE = 20  # times as long as the longest command so far: the first one touches all memory
 
 # The remedy for an error whose text has these words.
 _REMEDIES = {
@@ -19,6 +28,10 @@ _REMEDIES = {
     "has no stand-in": "add one to pagemint/bench/host/stubs.c, or the object that defines it to "
     "NATIVE_OBJECTS()",
 }
+
+
+# The beginning of an error that no tree is to blame for.
+_OF_THE_MACHINE = ("out of ", "it was ended by SIGKILL")
 
 
 class Answer(dict[str, str]):
@@ -43,12 +56,17 @@ class Answer(dict[str, str]):
 class Host:
     """A running host. Use it in a `with` statement, which ends the program.
 
+    Attributes:
+        failed: whether a command failed; no further command may be sent.
+
     Raises:
         Failure: the program cannot be started, or answers a command with an error.
     """
 
     def __init__(self, program: Program, memory: int = -1) -> None:
         """Start `program`, which inherits the file descriptor `memory` unless that is -1."""
+        self.failed = False
+        self._longest = 0.0
         try:
             self._child: subprocess.Popen[str] = subprocess.Popen(
                 [program.path, program.traps, program.sites],
@@ -93,6 +111,8 @@ class Host:
         If a name is in the answer several times, its values are joined with commas.
 
         Raises:
+            TreeFailure: the code of a tree other than base fails, or does not end in time: within
+                PATIENCE, or some times the longest command so far.
             Failure: the answer is an error, or the program is gone.
         """
         words = " ".join([command, *(f"{name}={value}" for name, value in arguments.items())])
@@ -102,17 +122,49 @@ class Host:
             self._child.stdin.flush()
         except BrokenPipeError:
             pass  # the program has ended; its last line says why
+        tree = str(arguments.get("tree", ""))
+        begun = time.monotonic()
+        limit = PATIENCE + _LENIENCE * self._longest
+        if tree and not self._answers(limit):
+            self._child.kill()
+            raise self._failure(words, tree, f"it did not end within {limit:.0f} s")
         line: str = self._child.stdout.readline()
+        self._longest = max(self._longest, time.monotonic() - begun)
         answer = line.strip()
         if not line or answer.startswith("error"):
             # Without a whole line the program has ended, or is about to end.
-            status = None if line else self._child.wait()
-            why = answer.removeprefix("error").strip() or f"it ended with status {status}"
-            remedies = (remedy for part, remedy in _REMEDIES.items() if part in why)
-            otherwise = "free memory if it ran out of it; otherwise report this line"
-            raise Failure(f"the native host failed at '{words}': {why}", next(remedies, otherwise))
+            why = answer.removeprefix("error").strip() or _end(self._child.wait())
+            raise self._failure(words, tree, why)
         found = Answer(command)
         for word in answer.split():
             name, value = word.split("=", 1)
             found[name] = f"{found[name]},{value}" if name in found else value
         return found
+
+    def _answers(self, limit: float) -> bool:
+        """Wait for an answer, or for the program's end; return whether it came in time."""
+        assert self._child.stdout
+        poll = select.poll()
+        poll.register(self._child.stdout, select.POLLIN)
+        return bool(poll.poll(limit * 1000))
+
+    def _failure(self, words: str, tree: str, why: str) -> Failure:
+        """Return the failure of a command, which blames the tree whose code ran, if any."""
+        self.failed = True
+        if why.startswith("tree="):  # a command that runs the code of all trees
+            tree, _, why = why.removeprefix("tree=").partition(" ")
+        remedies = (remedy for part, remedy in _REMEDIES.items() if part in why)
+        remedy = next(remedies, "free memory if it ran out of it; otherwise report this line")
+        message = f"the native host failed at '{words}': {why}"
+        if tree in ("", BASE, AGAIN) or why.startswith(_OF_THE_MACHINE):
+            return Failure(message, remedy)
+        return TreeFailure(message, remedy, tree, why)
+
+
+def _end(status: int) -> str:
+    """Return how the program ended without an answer."""
+    return (
+        f"it was ended by {signal.Signals(-status).name}"
+        if status < 0
+        else (f"it ended with status {status}")
+    )

@@ -6,7 +6,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from pagemint.base.errors import Failure
+from pagemint.base.errors import Failure, TreeFailure
+from pagemint.bench.left_out import LeftOut
 from pagemint.bench.process import Host
 from pagemint.bench.workload import Asked, Loop, Task, Timed, Workload
 from pagemint.results import estimates
@@ -61,6 +62,11 @@ class _Taken:
             self.loop_runs[loop].append(ns)
         if len(next(iter(self.runs.values()))) == _CHOICE:
             self._choose()
+
+    def drop(self, tree: str) -> None:
+        """Drop all runs of a tree."""
+        self.tasks = [task for task in self.tasks if task.variant.tree != tree]
+        self.runs = {task: self.runs[task] for task in self.tasks}
 
     def _choose(self) -> None:
         """Drop all but the fastest of the loops that compete."""
@@ -120,18 +126,21 @@ def measure(
     asked: Asked,
     patience: Patience,
     done: Callable[[float], None],
+    left_out: LeftOut,
 ) -> tuple[list[Row], list[Limit]]:
-    """Time a workload in rounds.
+    """Time a workload in rounds. A tree whose code fails is left out, and the others go on.
 
     Args:
-        hosts: yields hosts that are set up; the next one is taken after workload.rounds rounds.
+        hosts: yields hosts that are set up; the next one is taken after workload.rounds rounds,
+            and after a failure.
         workload: the workload.
         asked: the settings.
         patience: the number of rounds.
         done: called after each round.
+        left_out: the trees that do not take part; receives those that fail.
 
     Returns:
-        a row for each of its tasks, and its limits.
+        a row for each of its tasks, and its limits; none if nothing is left to compare.
 
     Raises:
         Failure: the workload has no tasks, or the host fails.
@@ -140,23 +149,40 @@ def measure(
     tasks = list(workload.tasks(asked))
     if not tasks:
         raise Failure(f"the workload {workload.name} has no tasks", "its tasks() must yield some")
+    able = [task for task in tasks if not left_out.has(workload.name, task.variant.tree)]
+    if able != tasks and not left_out.comparable(workload.name, _trees(able), asked.against):
+        return [], []
     host = next(hosts)
-    taken = _Taken(tasks, list(workload.loops(host, asked)), asked.against)
+    taken = _Taken(able, list(workload.loops(host, asked)), asked.against)
     begun = time.monotonic()
     number = 0
+    fresh = True
     while number < patience.least or (
         time.monotonic() - begun < patience.seconds and not taken.is_known()
     ):
-        fresh = workload.rounds and number % workload.rounds == 0
-        if fresh and number:
-            host = next(hosts)
-        if fresh or not number:
-            # The first round in a process does not count.
-            taken.round(host, order)
-        taken.add(*taken.round(host, order))
+        if workload.rounds and number % workload.rounds == 0 and not fresh:
+            host, fresh = next(hosts), True
+        try:
+            if fresh:
+                # The first round in a process does not count.
+                taken.round(host, order)
+            timed, looped = taken.round(host, order)
+        except TreeFailure as failure:
+            left_out.failed(workload.name, failure)
+            taken.drop(failure.tree)
+            if not left_out.comparable(workload.name, _trees(taken.tasks), asked.against):
+                return [], []
+            host, fresh = next(hosts), True
+            continue
+        fresh = False
+        taken.add(timed, looped)
         number += 1
         done(1)
     return taken.result()
+
+
+def _trees(tasks: Sequence[Task]) -> set[str]:
+    return {task.variant.tree for task in tasks}
 
 
 def _ms(runs: Sequence[Timed]) -> list[float]:

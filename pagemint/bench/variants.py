@@ -4,7 +4,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pagemint.base.progress import note
+from pagemint.bench.left_out import LeftOut
 from pagemint.bench.link import Program
 from pagemint.bench.process import Host
 from pagemint.bench.workload import Variant, Workload
@@ -29,16 +29,21 @@ class Variants:
     plain: tuple[Variant, ...]
 
 
-def choose(program: Program, trees: Sequence[Tree], *, all_modes: bool) -> Variants:
+def choose(program: Program, trees: Sequence[Tree], returns: str, *, all_modes: bool) -> Variants:
     """Return the variants of all trees; base takes part twice.
 
     Args:
         program: the host.
         trees: base, and the trees that are compared with it.
+        returns: the returns of this machine's kernel.
         all_modes: all modes of each tree, the default one first, instead of that one alone.
+
+    Raises:
+        TreeFailure: the code of a tree cannot be patched, or does not tell its modes.
     """
     modal = [Variant(BASE), Variant(AGAIN)]
     with Host(program) as host:
+        host.patch(returns)
         for tree in trees[1:]:
             modes = modes_of(host, tree.name)
             # The whole series has the topic published, too, but is not about it.
@@ -61,22 +66,20 @@ def able(
     trees: Sequence[Tree],
     workloads: Sequence[Workload],
     against: str,
+    left_out: LeftOut,
 ) -> dict[Workload, Variants]:
     """Return the variants of each workload, without the trees that lack its code.
 
     A workload is left out if the tree `against` lacks its code, or all other trees do. A note says
-    what is left out.
+    what is left out; `left_out` receives the trees.
     """
     found = {}
     for workload in workloads:
-        lacking = {
-            tree.name: why for tree in trees if (why := _lacks(program, tree, workload)) is not None
-        }
-        for name, why in lacking.items():
-            note(f"pagemint: {workload.name} is left out for {name}: {why}")
-        left = [tree.name for tree in trees if tree.name not in lacking]
-        if against not in left or len(left) < 2:
-            note(f"pagemint: {workload.name} is left out: there is nothing to compare")
+        for tree in trees:
+            if (why := _lacks(program, tree, workload)) is not None:
+                left_out.add(workload.name, tree.name, why)
+        left = [tree.name for tree in trees if not left_out.has(workload.name, tree.name)]
+        if not left_out.comparable(workload.name, left, against):
             continue
         names = {*left, AGAIN} if BASE in left else {*left}
         found[workload] = Variants(
@@ -88,7 +91,6 @@ def able(
 
 def _lacks(program: Program, tree: Tree, workload: Workload) -> str | None:
     """Return why a tree cannot run a workload; None if it can."""
-    major, minor = (int(number) for number in tree.version.split(".")[:2])
-    if (major, minor) < workload.since:
+    if tree.release < workload.since:
         return f"Linux {tree.version} does not have its code"
     return program.lacks.get((tree.name, workload.file))

@@ -107,12 +107,20 @@ def main(args: argparse.Namespace) -> int:
         for workload, asked in bench_plan.settings(ready):
             with bar(_title(workload, asked), ready.patience.least) as done:
                 more, bounds = measure(
-                    hosts.of(workload, asked), workload, asked, ready.patience, done
+                    hosts.of(workload, asked),
+                    workload,
+                    asked,
+                    ready.patience,
+                    done,
+                    ready.left_out,
                 )
-            screen.add(Judged(ready.result(more, bounds, hosts.huge_bytes)))
+            if more:
+                screen.add(Judged(ready.result(more, bounds, hosts.huge_bytes)))
             rows += more
             limits += bounds
         huge = hosts.huge_bytes
+    if not rows:
+        raise bench_plan.nothing()
     result = ready.result(rows, limits, huge)
     writer.write(args.json, result)
     screen.end(Judged(result), args.json, place(args))
@@ -131,18 +139,15 @@ def failure_status(argv: Sequence[str], error: BaseException) -> int | None:
 
 def _judge_expected(args: argparse.Namespace, ready: Plan, expected: Expectation) -> int:
     """Time the two trees of an expectation, print the verdict, and return it as a status."""
+    pair = (expected.over, expected.tree)
     if not ready.able:
-        raise TreeFailure(f"a tree lacks the code of {expected.workload}", "name another workload")
+        raise _unable(ready, expected)
     workload, asked = bench_plan.settings(ready)[0]
     tasks: dict[tuple[Case, str], Task] = {}
     for task in workload.tasks(asked):
         tasks.setdefault((task.case, task.variant.tree), task)
-    pair = (expected.over, expected.tree)
-    lacking = [one for one in pair if one not in (tree for _, tree in tasks)]
-    if lacking:
-        raise TreeFailure(
-            f"{lacking[0]} lacks the code of {expected.workload}", "name another workload"
-        )
+    if not {*pair} <= {tree for _, tree in tasks}:
+        raise _unable(ready, expected)
     case = expected.case(case for case, _ in tasks)
     narrow = replace(
         workload,
@@ -155,12 +160,22 @@ def _judge_expected(args: argparse.Namespace, ready: Plan, expected: Expectation
         Hosts(ready.programs) as hosts,
         bar(_title(workload, asked), patience.least) as done,
     ):
-        rows, _ = measure(hosts.of(narrow, asked), narrow, asked, patience, done)
+        hosted = hosts.of(narrow, asked)
+        rows, _ = measure(hosted, narrow, asked, patience, done, ready.left_out)
+    if not rows:
+        raise _unable(ready, expected)
     writer.write(args.json, ready.result(rows, [], hosts.huge_bytes))
     ratio = expect.ratio(*rows)
     where = sys.stderr if args.json == "-" else sys.stdout
     print(expect.sentence(expected, case, ratio), file=where, flush=True)
     return {True: 0, False: 1, None: UNDECIDED}[expected.holds(ratio)]
+
+
+def _unable(ready: Plan, expected: Expectation) -> TreeFailure:
+    """Return the failure of a tree of an expectation that is left out of its workload."""
+    pair = (expected.over, expected.tree)
+    tree = next((one for one in pair if ready.left_out.has(expected.workload, one)), pair[1])
+    return TreeFailure(f"{tree} cannot run {expected.workload}", "name another workload", tree)
 
 
 def _title(workload: Workload, asked: Asked) -> str:

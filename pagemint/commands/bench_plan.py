@@ -4,17 +4,18 @@
 import argparse
 import os
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pagemint import words
 from pagemint.base import cache, machine, returns
-from pagemint.base.errors import Failure
+from pagemint.base.errors import Failure, TreeFailure
 from pagemint.base.progress import note
 from pagemint.base.sizes import format_size, parse_size
 from pagemint.bench import identity, link, own_workloads, variants
 from pagemint.bench.kernel_half import KernelHalf
+from pagemint.bench.left_out import LeftOut
 from pagemint.bench.link import Program
 from pagemint.bench.rounds import Patience
 from pagemint.bench.variants import Variants
@@ -24,7 +25,7 @@ from pagemint.commands import bench_room, options
 from pagemint.commands.options import check_writable
 from pagemint.results import expect, writer
 from pagemint.results.expect import Expectation
-from pagemint.results.rows import MOST_RUNS, Kernel, Limit, Machine, Result, Row, Tree
+from pagemint.results.rows import EVERYTHING, MOST_RUNS, Kernel, Limit, Machine, Result, Row, Tree
 from pagemint.trees import named, objects, sources, trees
 from pagemint.trees import patches as steps
 from pagemint.trees.named import Named
@@ -62,6 +63,7 @@ class Plan:
         own: the returns of this machine's kernel.
         quick: time plain returns alone.
         patience: the rounds.
+        left_out: the trees that are left out of workloads.
     """
 
     found: sources.Source
@@ -75,6 +77,7 @@ class Plan:
     own: str
     quick: bool
     patience: Patience
+    left_out: LeftOut
 
     def asked(self, workload: Workload, setting: Asked) -> Asked:
         """Return a setting with the variants of a workload."""
@@ -90,7 +93,9 @@ class Plan:
             Kernel(self.found.version, base.key, _config(base), series, self.own),
             rows,
             limits,
-            trees=self.described,
+            trees=[
+                replace(one, left_out=dict(self.left_out.of(one.name))) for one in self.described
+            ],
             against=self.against,
         )
 
@@ -99,7 +104,8 @@ def plan(args: argparse.Namespace, expected: Expectation | None) -> Plan:
     """Check the arguments, and build the code.
 
     Raises:
-        TreeFailure: a tree that was named does not build.
+        TreeFailure: a tree that was named cannot be made; or does not build, and nothing is left
+            to compare.
         Failure: an argument is wrong, or base does not build.
     """
     if expected:
@@ -126,27 +132,29 @@ def plan(args: argparse.Namespace, expected: Expectation | None) -> Plan:
     found = steps.source_for(args.kernel, args.ksrc)
     workloads = _present(workloads, found.line, named=bool(expected or args.workload))
 
-    compared = _trees(found, asked_trees)
-    programs = link.link_placed(compared, objects.DEBIAN, count, half=half)
+    made = _trees(found, asked_trees)
+    left_out = LeftOut()
+    needed = {against, expected.tree} if expected else {against}
+    all_modes = args.modes or not (asked_trees or expected)
+    compared, programs, chosen = _linked(made, needed, left_out, half, count, all_modes=all_modes)
     own = own_workloads.describe(programs[0], half, [tree.name for tree in compared])
     check_machine(own, [Asked(0)])
     workloads += own
     if expected:
         workloads = [one for one in workloads if one.name == expected.workload]
-    all_modes = args.modes or not (asked_trees or expected)
-    chosen = variants.choose(programs[0], compared, all_modes=all_modes)
     return Plan(
         found,
         compared,
-        _described(programs[0], chosen, compared, asked_trees),
+        _described(programs[0], chosen, made, asked_trees, left_out),
         programs,
-        variants.able(chosen, programs[0], compared, workloads, against),
+        variants.able(chosen, programs[0], compared, workloads, against, left_out),
         against,
         sizes,
         threads,
         returns.of_this_machine(),
         args.quick,
         patience,
+        left_out,
     )
 
 
@@ -170,12 +178,46 @@ def settings(of: Plan) -> list[tuple[Workload, Asked]]:
         if condition == returns.PLAIN:
             found += once
     if not found:
-        raise Failure("there is nothing to time", "give a larger --size, or another --workload")
+        raise nothing()
     return [(one, of.asked(one, asked)) for one, asked in found]
 
 
 def _rank(workload: Workload) -> int:
     return _FIRST.index(workload.name) if workload.name in _FIRST else len(_FIRST)
+
+
+def nothing() -> Failure:
+    """Return the failure of a bench whose workloads are all left out."""
+    return Failure("there is nothing to time", "give a larger --size, or another --workload")
+
+
+def _linked(
+    made: Sequence[trees.Tree],
+    needed: Set[str],
+    left_out: LeftOut,
+    half: KernelHalf,
+    count: int,
+    *,
+    all_modes: bool,
+) -> tuple[Sequence[trees.Tree], list[Program], Variants]:
+    """Link `count` hosts, without trees that do not build or that the host cannot patch.
+
+    Returns:
+        the trees that are left, the hosts and the variants.
+
+    Raises:
+        TreeFailure: such a tree is in `needed`, or only base is left.
+    """
+    while True:
+        try:
+            programs = link.link_placed(made, objects.DEBIAN, count, half=half)
+            own = returns.of_this_machine()
+            return made, programs, variants.choose(programs[0], made, own, all_modes=all_modes)
+        except TreeFailure as failure:
+            made = [one for one in made if one.name != failure.tree]
+            if failure.tree in needed or len(made) < 2:
+                raise
+            left_out.failed(EVERYTHING, failure)
 
 
 def _check_name(name: str, asked: Sequence[Named]) -> None:
@@ -211,14 +253,19 @@ def _check_alone(args: argparse.Namespace) -> None:
 
 
 def _described(
-    program: Program, chosen: Variants, compared: Sequence[trees.Tree], asked: Sequence[Named]
+    program: Program,
+    chosen: Variants,
+    made: Sequence[trees.Tree],
+    asked: Sequence[Named],
+    left_out: LeftOut,
 ) -> list[Tree]:
     """Describe the trees that were named, and compare the memmaps that they leave with base's."""
-    base, *others = compared
+    base, *others = made
     if not asked:
         return []
-    alike = [one.name for one in others if _release(one) == _release(base)]
-    differences = identity.differences(program, [one for one in chosen.modal if one.tree in alike])
+    alike = [one.name for one in others if one.release == base.release]
+    compared = [one for one in chosen.modal if one.tree in alike]
+    differences = identity.differences(program, compared, left_out)
     described = []
     for one, tree in zip(asked, others, strict=True):
         difference = differences.get(one.name)
@@ -236,10 +283,6 @@ def _described(
         if difference:
             note(f"pagemint: the memmap of {one.name} differs from base's: {difference}")
     return described
-
-
-def _release(tree: trees.Tree) -> list[str]:
-    return tree.version.split(".")[:2]
 
 
 def _config(tree: trees.Tree) -> str:

@@ -264,6 +264,13 @@ class Kernel:
     returns: Word = ""
 
 
+EVERYTHING = "every workload"
+"""A tree that does not build is left out of it."""
+
+COMPARISON = "the memmap comparison"
+"""A tree whose code fails in the comparison with base is left out of it."""
+
+
 @dataclass(frozen=True)
 class Tree:
     """A tree that the user named.
@@ -274,9 +281,10 @@ class Tree:
         version: such as 7.3.4.
         source: a digest of its files.
         config: the name of its configuration, with a digest.
-        identical: whether it leaves the memmaps of base, byte for byte; None if it is of another
-            version, so that they were not compared.
+        identical: whether it leaves the memmaps of base, byte for byte; None if they were not
+            compared: it is of another version, or was left out.
         difference: the first difference in words; "" if there is none.
+        left_out: the workloads that it was left out of, EVERYTHING or COMPARISON, and why.
     """
 
     name: Name
@@ -286,6 +294,7 @@ class Tree:
     config: str
     identical: bool | None = None
     difference: str = ""
+    left_out: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from functools import cached_property
 from pagemint.results import cases, estimates
 from pagemint.results.cases import Condition, condition, is_copy, title
 from pagemint.results.estimates import Estimate, Gain
-from pagemint.results.rows import Case, Result, Row
+from pagemint.results.rows import COMPARISON, EVERYTHING, Case, Result, Row
 from pagemint.words import AGAIN, MODES
 
 # The first of these that a case has stands for its patched tree.
@@ -252,17 +252,24 @@ class Judged:
         )
 
     def identity(self) -> list[str]:
-        """Return sentences on which trees that the user named leave the memmaps of base."""
+        """Return sentences on the trees that the user named: their memmaps, and what they lack."""
         trees = self.result.trees
         groups = {
             "Memmap identical to base": [one.name for one in trees if one.identical],
             "Memmap not compared with base (another version)": [
-                one.name for one in trees if one.identical is None
+                one.name
+                for one in trees
+                if one.identical is None and not {COMPARISON, EVERYTHING} & one.left_out.keys()
             ],
         }
         said = [f"{text}: {', '.join(names)}." for text, names in groups.items() if names]
         differing = [one for one in trees if one.identical is False]
-        return [*said, *(f"Memmap of {one.name} differs: {one.difference}." for one in differing)]
+        said += [f"Memmap of {one.name} differs: {one.difference}." for one in differing]
+        for one in trees:
+            for why in dict.fromkeys(one.left_out.values()):
+                names = ", ".join(name for name, each in one.left_out.items() if each == why)
+                said.append(f"Left out for {one.name}: {names}: {why}.")
+        return said
 
     def best_modes(self) -> list[str]:
         """Return the modes that are best over all workloads, best first; several if they tie.

@@ -157,9 +157,9 @@ def blamed(name: str) -> Iterator[None]:
     except MachineFailure:
         raise
     except Failure as failure:
-        if name == words.BASE:
+        if name in (words.BASE, words.AGAIN):
             raise
-        raise TreeFailure(failure.message, failure.remedy) from failure
+        raise TreeFailure(failure.message, failure.remedy, name) from failure
 
 
 def _listing(tree: Path) -> str:

@@ -1,0 +1,310 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Trees whose code fails: each is left out of its workload in one line, and the others go on."""
+
+import difflib
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import fake_result
+import fake_tree
+import pytest
+from test_tables import screen
+
+from pagemint import cli
+from pagemint.base.errors import Failure, TreeFailure
+from pagemint.bench import link, process, variants
+from pagemint.bench.hosts import Hosts
+from pagemint.bench.kernel_half import KernelHalf
+from pagemint.bench.left_out import LeftOut
+from pagemint.bench.link import Program
+from pagemint.bench.rounds import Patience, measure
+from pagemint.bench.workload import Asked, Task, Timed, Variant, Workload
+from pagemint.commands import bench_plan
+from pagemint.results import reader
+from pagemint.results.rows import Case, Row
+from pagemint.trees import sources, trees
+
+# A host in the shell; FAULT is what happens when the code of the tree BAD runs.
+_HOST = """#!/bin/sh
+while read -r command arguments; do
+	case "$arguments" in
+	*tree=BAD) FAULT ;;
+	esac
+	echo ns=4096
+done
+"""
+
+
+def _workload(names: Sequence[str]) -> Workload:
+    def run(name: str, host: process.Host) -> Timed:
+        return Timed(int(host.ask("run", tree=name)["ns"]))
+
+    case = Case("work", 4096, 1)
+    return Workload(
+        name="work",
+        memory=lambda asked: 4096,
+        setup=lambda host, asked: int(host.ask("map")["ns"]),
+        tasks=lambda asked: [Task(case, Variant(name), partial(run, name)) for name in names],
+        loops=lambda host, asked: (),
+    )
+
+
+def _timed(
+    tmp_path: Path,
+    fault: str,
+    *names: str,
+    left_out: LeftOut,
+    bad: str = "new",
+    against: str = "base",
+) -> list[Row]:
+    """Time trees, of which one fails."""
+    script = tmp_path / "host"
+    script.write_text(_HOST.replace("BAD", bad).replace("FAULT", fault))
+    script.chmod(0o755)
+    workload, asked = _workload(names), Asked(1, against=against)
+    with Hosts([Program(script, script, script, {})]) as hosts:
+        hosted = hosts.of(workload, asked)
+        patience = Patience(least=2, seconds=0)
+        return measure(hosted, workload, asked, patience, lambda done: None, left_out)[0]
+
+
+_FAULTS = {
+    "echo error the static key k has no stand-in; exit 3": "the static key k has no stand-in",
+    "echo error Segmentation fault at 0x1; exit 3": "Segmentation fault at 0x1",
+    "kill -FPE $$": "it was ended by SIGFPE",
+    "exit 9": "it ended with status 9",
+    "echo error the command run fails; continue": "the command run fails",
+    "exec sleep 600": "it did not end within 1 s",
+}
+
+
+@pytest.mark.parametrize(("fault", "why"), _FAULTS.items(), ids=_FAULTS.values())
+def test_a_tree_that_fails_is_left_out_in_one_line(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    fault: str,
+    why: str,
+) -> None:
+    monkeypatch.setattr(process, "PATIENCE", 0.9)
+    left_out = LeftOut()
+    for _ in range(2):  # the second time it does not take part
+        rows = _timed(tmp_path, fault, "base", "new", "other", left_out=left_out)
+        assert [(row.tree, len(row.runs_ms)) for row in rows] == [("base", 2), ("other", 2)]
+    assert capsys.readouterr().err == f"pagemint: work is left out for new: {why}\n"
+    assert left_out.of("new") == {"work": why}
+    assert left_out.of("other") == {}
+
+
+def test_a_workload_with_nothing_to_compare_is_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for against, names in (("base", ("base", "base2", "new")), ("new", ("base", "new", "other"))):
+        left_out = LeftOut()
+        for _ in range(2):
+            assert _timed(tmp_path, "exit 9", *names, left_out=left_out, against=against) == []
+        assert capsys.readouterr().err.splitlines() == [
+            "pagemint: work is left out for new: it ended with status 9",
+            "pagemint: work is left out: there is nothing to compare",
+        ]
+
+
+@pytest.mark.parametrize("fault", ["echo error out of memory; exit 3", "kill -KILL $$"])
+def test_a_machine_without_memory_is_not_the_fault_of_a_tree(tmp_path: Path, fault: str) -> None:
+    with pytest.raises(Failure, match="free memory") as failure:
+        _timed(tmp_path, fault, "base", "new", "other", left_out=LeftOut())
+    assert not isinstance(failure.value, TreeFailure)
+
+
+@pytest.mark.parametrize("name", ["base", "base2", "patched"])
+def test_a_failure_of_the_labs_own_trees_ends_the_bench(tmp_path: Path, name: str) -> None:
+    with pytest.raises(Failure, match=f"failed at 'run tree={name}': it ended with status 9"):
+        names = ("base", "base2", "patched", "other")
+        _timed(tmp_path, "exit 9", *names, left_out=LeftOut(), bad=name)
+
+
+def _linked(
+    monkeypatch: pytest.MonkeyPatch,
+    failing: Callable[[Sequence[str]], str],
+    needed: frozenset[str] = frozenset({"base"}),
+) -> tuple[list[str], LeftOut]:
+    """Return the trees of a host, and those left out; `failing` chooses one of those that link."""
+
+    def link_placed(made: Sequence[trees.Tree], *rest: object, half: object) -> list[str]:
+        if bad := failing([one.name for one in made]):
+            raise TreeFailure("make failed: a.c:1:1: error: x", "see the log", bad)
+        return ["program"]
+
+    monkeypatch.setattr(link, "link_placed", link_placed)
+    monkeypatch.setattr(variants, "choose", lambda *rest, **more: None)
+    base = trees.Tree("base", Path(), "key", "7.3", "7.3.4")
+    made = [base, *(replace(base, name=name) for name in ("broken", "good"))]
+    left_out = LeftOut()
+    left, _, _ = bench_plan._linked(made, needed, left_out, KernelHalf(), 1, all_modes=False)
+    return [one.name for one in left], left_out
+
+
+def test_a_tree_that_does_not_build_is_left_out_of_everything(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    broken = lambda names: "broken" if "broken" in names else ""  # noqa: E731
+    left, left_out = _linked(monkeypatch, broken)
+    assert left == ["base", "good"]
+    assert left_out.has("fsdax", "broken") and not left_out.has("fsdax", "good")
+    assert capsys.readouterr().err == (
+        "pagemint: every workload is left out for broken: make failed: a.c:1:1: error: x\n"
+    )
+    for failing, needed in (
+        (broken, frozenset({"base", "broken"})),  # --against or --expect names it
+        (lambda names: names[-1] if len(names) > 1 else "", frozenset({"base"})),
+    ):
+        with pytest.raises(TreeFailure, match="make failed"):
+            _linked(monkeypatch, failing, needed)
+
+
+def test_the_trees_left_out_are_in_the_result() -> None:
+    body = fake_result.body(
+        variants={"base": 57.5, "base2": 58.0, "a": 35.0, "b": 48.0},
+        workloads=("fsdax",),
+        trees=("a", "b"),
+    )
+    why = "x has no stand-in"
+    body["trees"][1] |= {"identical": None, "difference": ""}
+    body["trees"][1]["left_out"] = {"the memmap comparison": why, "boot": why, "folio": "y"}
+    result = reader.parse(json.dumps(body).encode(), "a.json")
+    shown = screen(result)
+    assert f"Left out for b: the memmap comparison, boot: {why}." in shown
+    assert "Left out for b: folio: y." in shown
+    assert not [line for line in shown if "another version" in line]
+
+
+# A real tree with a fault for each workload, which all show only when the code runs.
+
+_DECLARATIONS = """
+DECLARE_STATIC_KEY_FALSE(pagemint_no_key);
+void pagemint_no_function(struct page *page);
+void pagemint_first(struct page *page);
+"""
+_DEVICES = (
+    "\tif (pgmap->type == MEMORY_DEVICE_FS_DAX && !pgmap->vmemmap_shift &&\n"
+    "\t\tstatic_branch_unlikely(&pagemint_no_key))\n"
+    "\t\treturn;\n"
+    "\tif (pgmap->type == MEMORY_DEVICE_PRIVATE)\n"
+    "\t\tpagemint_first(page);\n"
+    "\tif (pgmap->type == MEMORY_DEVICE_GENERIC && pgmap->vmemmap_shift == 9)\n"
+    "\t\tpagemint_no_function(page);\n"
+    "\tif (pgmap->type == MEMORY_DEVICE_GENERIC && pgmap->vmemmap_shift == 18)\n"
+    "\t\t*(volatile int *)24 = 1;\n"
+)
+_EDITS = {
+    # By file: the function, the line in it before which the code is inserted, and the code.
+    "mm/mm_init.c": (
+        ("static void __ref __init_zone_device_page(", "", _DECLARATIONS),
+        ("static void __ref __init_zone_device_page(", "\t/*\n", _DEVICES),
+        (
+            "static unsigned long __init deferred_init_pages(",
+            "\tfor (; ",
+            "\twhile (READ_ONCE(nid) == nid)\n\t\tcpu_relax();\n",
+        ),
+    ),
+    "mm/util.c": (("void folio_copy(", "\tfor (", "\tBUG_ON(nr);\n"),),
+}
+_NEW = {
+    # Code that the tree defines in files of its own is linked.
+    "mm/pagemint_first.c": """// SPDX-License-Identifier: GPL-2.0-only
+#include <linux/jump_label.h>
+#include <linux/mm.h>
+void pagemint_first(struct page *page);
+DECLARE_STATIC_KEY_TRUE(pagemint_key);
+void pagemint_no_function(struct page *page);
+void pagemint_first(struct page *page)
+{
+	if (!static_branch_likely(&pagemint_key))
+		pagemint_no_function(page);
+}
+""",
+    "lib/pagemint_key.c": """// SPDX-License-Identifier: GPL-2.0-only
+#include <linux/jump_label.h>
+DEFINE_STATIC_KEY_TRUE(pagemint_key);
+""",
+}
+_WHY = {
+    "the memmap comparison": "the static key pagemint_no_key has no stand-in",
+    "fsdax": "the static key pagemint_no_key has no stand-in",
+    "devdax": "pagemint_no_function has no stand-in",
+    "devdax-1g": "Segmentation fault at ",
+    "boot": "it did not end within ",
+    "folio": "BUG or WARN at ",
+}
+
+
+def _edited(text: str, edits: Sequence[tuple[str, str, str]]) -> str:
+    for function, line, code in edits:
+        at = text.index(line, text.index(f"\n{function}") + 1)
+        text = text[:at] + code + text[at:]
+    return text
+
+
+def _diff(path: str, old: str, new: str) -> str:
+    before = f"a/{path}" if old else "/dev/null"
+    lines = [one.splitlines(keepends=True) for one in (old, new)]
+    return "".join(difflib.unified_diff(lines[0], lines[1], before, f"b/{path}"))
+
+
+def _patch(tmp_path: Path) -> Path:
+    """Return a patch with all faults."""
+    tree = sources.get(fake_tree.LINE).tree
+    old = {path: (tree / path).read_text() for path in _EDITS}
+    diffs = [_diff(path, old[path], _edited(old[path], edits)) for path, edits in _EDITS.items()]
+    patch = tmp_path / "faulty.patch"
+    patch.write_text("".join([*diffs, *(_diff(path, "", new) for path, new in _NEW.items())]))
+    return patch
+
+
+def test_each_fault_of_a_real_tree_leaves_it_out_of_one_workload(
+    in_user_cache: None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(process, "PATIENCE", 20)
+    patch = _patch(tmp_path)
+    trees_ = ["--tree", f"faulty={patch}", "--tree", "same=series:fixes"]
+    argv = ["bench", *trees_, "--size", "1GiB", "--runs", "1", "--no-report"]
+    able = ["hotplug", "private"]
+    file = tmp_path / "result.json"
+    workloads = ["--workload", ",".join([*list(_WHY)[1:], *able]), "--json", str(file)]
+    assert cli.main([*argv, *workloads]) == 0
+    said = capsys.readouterr()
+    lines = [line for line in said.err.splitlines() if " is left out" in line]
+    assert len(lines) == len(_WHY)
+    for workload, why in _WHY.items():
+        assert [
+            one for one in lines if f"pagemint: {workload} is left out for faulty: {why}" in one
+        ]
+    result = reader.read(str(file))
+    timed = {(row.case.workload, row.tree) for row in result.rows}
+    assert timed == {
+        (workload, tree)
+        for workload in [*list(_WHY)[1:], *able]
+        for tree in ("base", "base2", "faulty", "same")
+        if (tree != "base2" or workload != "folio") and (tree != "faulty" or workload in able)
+    }
+    faulty, same = result.trees
+    assert (faulty.identical, same.identical) == (None, True)
+    assert faulty.left_out.keys() == _WHY.keys() and not same.left_out
+    assert "Left out for faulty: " in said.out
+
+
+def test_a_tree_whose_code_fails_is_skipped_by_a_bisection(
+    in_user_cache: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    argv = ["bench", "--tree", f"faulty={_patch(tmp_path)}", "--size", "256MiB"]
+    assert cli.main([*argv, "--expect", "fsdax: faulty/base > 0.5"]) == bench_plan.UNDECIDED
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.splitlines()[-1] == ("pagemint: faulty cannot run fsdax; name another workload")
+    assert cli.main([*argv, "--runs", "1", "--expect", "private: faulty/base > 0.01"]) == 0
