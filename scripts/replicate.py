@@ -22,7 +22,7 @@ def _kvm_works() -> bool:
     """Return whether a kernel boots under KVM: /dev/kvm can work where whole kernels do not."""
     if _KVM.exists():
         # Without QEMU nobody knows, and the running kernel would be used instead.
-        lab.LABS["x86"].check_programs(lab.BIND_SCENARIOS)
+        lab.LABS["x86"].check_programs(lab.BIND_SCENARIOS.values())
     kvm = doctor.check_kvm(str(_KVM))
     if not kvm.ok:
         note(f"KVM: {kvm.found}")

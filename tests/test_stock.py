@@ -32,7 +32,7 @@ FAULTS = [
     "unload in a bind",
     "loads and unloads",
 ]
-SCENARIOS = [name for names in BIND_SCENARIOS.values() for name in names]
+SCENARIOS = [part for scenario in BIND_SCENARIOS.values() for part in scenario.parts]
 
 
 def package(name: str, version: str, *depends: str) -> Package:
@@ -202,8 +202,9 @@ def test_the_module_leaves_the_same_memmaps(records: Records) -> None:
 @LINES
 @pytest.mark.usefixtures("in_user_cache")
 def test_the_module_fills_compounds_of_1_gib(line: str) -> None:
-    records = from_stock_kernel(line, list(STOCK.scenarios["devdax-1g"]), 2, device=5 << 30)
-    for scenario in STOCK.scenarios["devdax-1g"]:
+    parts = STOCK.scenarios["devdax-1g"].parts
+    records = from_stock_kernel(line, list(parts), 2, device=5 << 30)
+    for scenario in parts:
         rows = binds.rows_of(scenario, {"stock": records}, 5 << 30)
         assert len(rows) == 1 + len(STOCK_MODES)
         assert binds.same_hashes(rows) == 0

@@ -20,9 +20,10 @@ from pagemint.guests.inside import checks as inside_checks
 from pagemint.guests.inside import devices, foreign
 from pagemint.guests.outside import binds, checks, lab, runs, scenarios, x86
 from pagemint.guests.outside.guest import Guest
+from pagemint.guests.outside.lab import Scenario
 from pagemint.guests.outside.scenarios import Record
 from pagemint.results.rows import Case, Check
-from pagemint.trees import image, trees
+from pagemint.trees import image, sources, trees
 from pagemint.trees import patches as steps
 from pagemint.trees.image import Kernel
 from pagemint.words import PAGE, SHARED, STRUCT_PAGE
@@ -122,7 +123,7 @@ Outcome = Literal["pass", "fail", "skip"]
 
 
 def check(tree: str, outcome: Outcome, *, must_pass: bool) -> Check:
-    return Check("private", tree, "open_close", outcome, "what it said", must_pass)
+    return Check("xfstests", tree, "open_close", outcome, "what it said", must_pass)
 
 
 @pytest.mark.parametrize(
@@ -190,6 +191,49 @@ def test_a_foreign_test_that_fails_on_both_needs_a_reason(
     found = [Check(scenario, tree, "vm", outcome, "", False) for tree, outcome in both.items()]
     assert checks.judge(found) == status
     assert line in capsys.readouterr().err
+
+
+def limits(outcome: Outcome) -> list[Record]:
+    """The records of a scenario that base cannot run."""
+    mine = {"scenario": "shared-limits", "base": "16 GiB"}
+    done = {"check": "memmap", "outcome": outcome, "said": "2 MiB", "must_pass": True}
+    return [{**mine, "running": "memmap"}, {**mine, **done}]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "status", "line"),
+    [
+        ("pass", 0, "shared-limits: memmap: 2 MiB; base, not booted: 16 GiB\n"),
+        ("fail", 1, "shared-limits: memmap: base: skip 16 GiB; patched: fail 2 MiB\n"),
+        ("skip", 1, "shared-limits: memmap: base: skip 16 GiB; patched: skip 2 MiB\n"),
+    ],
+)
+def test_the_patched_kernel_is_judged_alone_where_base_can_do_nothing(
+    outcome: Outcome,
+    status: int,
+    line: str,
+    guest: Guest,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    booted = []
+
+    def boot(self: Guest, kernel: Kernel, *_: object) -> tuple[list[Record], str]:
+        booted.append((kernel.variant, self.device))
+        return limits(outcome), ""
+
+    monkeypatch.setattr(Guest, "run", boot)
+    both = [KERNEL, replace(KERNEL, variant="patched")]
+    chosen = {"shared-limits": lab.SCENARIOS["shared-limits"]}
+    ended = runs.run(guest, both, chosen, 2, 3, 1 << 27)
+    assert ended.judge() == status
+    assert line in capsys.readouterr().err
+    assert booted == [("patched", 128 << 20)]
+
+
+def test_a_check_that_the_patched_kernel_skips_fails_the_run() -> None:
+    both = [check("base", "pass", must_pass=True), check("patched", "skip", must_pass=True)]
+    assert checks.judge(both) == 1
 
 
 def test_a_selftest_that_one_kernel_lacks_fails_the_run() -> None:
@@ -282,7 +326,7 @@ def test_kernels_take_turns_and_are_checked_once(
 
     monkeypatch.setattr(Guest, "run", boot)
     both = [KERNEL, replace(KERNEL, variant="patched")]
-    scenarios = {"fsdax": ("fsdax", "fsdax-files"), "kmem": ("kmem",)}
+    scenarios = {"fsdax": Scenario(("fsdax", "fsdax-files")), "kmem": Scenario(("kmem",))}
     outcome = runs.run(guest, both, scenarios, 2, 3, 1 << 27)
     again = [("base", "fsdax"), ("patched", "fsdax")] * 2
     assert booted[:6] == [("base", "fsdax,fsdax-files"), ("patched", "fsdax,fsdax-files"), *again]
@@ -362,12 +406,54 @@ def test_a_guest_may_see_this_machine_elsewhere() -> None:
         ["--xfstests", "/nonesuch"],
         ["--arch", "arm64", "--ndctl", "/nonesuch"],
         ["--stock", "6.12", "--arch", "arm64"],
+        ["--stock", "6.12", "--scenario", "shared-limits"],
+        ["--arch", "arm64", "--scenario", "shared-limits"],
+        ["--kernel", "6.12", "--scenario", "fsdax,shared-limits"],
+        ["--kernel", "7.2", "--scenario", "shared-limits"],
+        ["--kernel", "5.5"],
     ],
 )
 def test_bad_arguments_are_one_line(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["vm", *argv]) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("pagemint: ")
+
+
+def test_too_little_memory_is_refused_before_a_build(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("pagemint.base.machine.memory", lambda: {"MemAvailable": 1_500_000_000})
+    assert cli.main(["vm", "--scenario", "shared-limits"]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("pagemint: a guest takes 1.9 GB of memory, and 1.4 GB are free; end ")
+
+
+def test_a_scenario_that_a_line_lacks_is_left_out_with_a_note(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("shutil.which", lambda program, path: None)
+    assert cli.main(["vm", "--kernel", "6.12"]) == 1
+    note, _ = capsys.readouterr().err.splitlines()
+    assert note == "shared-limits is left out: the topic shared has no edits for Linux 6.12"
+
+
+def test_a_kernel_that_no_scenario_boots_is_not_built(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    built = []
+
+    def build(tree: trees.Tree, fragments: tuple[str, ...]) -> NoReturn:
+        built.append(tree.name)
+        raise Failure("that is enough", "stop")
+
+    source = sources.Source("7.3.4", "7.3", "7.3.4-1", tmp_path)
+    pair = [trees.Tree(name, tmp_path, name, "7.3", "7.3.4") for name in ("base", "patched")]
+    monkeypatch.setattr("pagemint.trees.patches.source_for", lambda *_: source)
+    monkeypatch.setattr("pagemint.trees.trees.pair", lambda _: pair)
+    monkeypatch.setattr("pagemint.trees.image.kernel", build)
+    assert cli.main(["vm", "--scenario", "shared-limits"]) == 1
+    assert cli.main(["vm", "--scenario", "shared-limits,fsdax"]) == 1
+    assert built == ["patched", "base"]
 
 
 def test_missing_programs_are_named(
@@ -525,6 +611,8 @@ SHARED_CHECKS = (
     "files on {}",
 )
 
+LIMITS = ("memmap of 1 TiB", "100 binds of 1 TiB", "memmap of 16 TiB", "5 binds of 16 TiB")
+
 
 @LONG
 def test_the_devices_work_as_memory(written: dict[str, Any]) -> None:
@@ -555,7 +643,10 @@ def test_the_devices_work_as_memory(written: dict[str, Any]) -> None:
         ("boot", "memory"),
         ("migrate", "moves between nodes"),
         ("migrate", "moves to a node without CPUs and back"),
+        *(("shared-limits", name) for name in LIMITS),
     }
+    alone = [check for check in written["checks"] if check["scenario"] == "shared-limits"]
+    assert [check["outcome"] for check in alone] == ["skip", "pass"] * len(LIMITS)
     said = {check["said"] for check in written["checks"] if check["scenario"] == "kmem-again"}
     assert said
     assert all("2 times under a load, 2 holes" in one for one in said)
@@ -583,7 +674,7 @@ def test_the_devices_work_as_memory(written: dict[str, Any]) -> None:
 @pytest.mark.usefixtures("in_user_cache")
 def test_fio_finds_what_it_wrote(line: str) -> None:
     guest = Guest("tcg", 1 << 30, 3600)
-    names = [name for name in lab.FOREIGN["foreign"] if name.startswith("fio-")]
+    names = [name for name in lab.SCENARIOS[lab.FOREIGN].parts if name.startswith("fio-")]
     for tree in trees.pair(steps.source_for(line, None)):
         records, _ = guest.run(image.kernel(tree, lab.FRAGMENTS), ",".join(names), 2, DEVICE)
         outcomes = {(one["scenario"], one["check"]): one["outcome"] for one in records}

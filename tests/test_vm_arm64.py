@@ -15,7 +15,7 @@ from pagemint.trees import patches as steps
 
 pytestmark = LONG
 
-SCENARIOS = [name for names in BIND_SCENARIOS.values() for name in names]
+SCENARIOS = [part for scenario in BIND_SCENARIOS.values() for part in scenario.parts]
 
 
 @pytest.fixture(scope="module", params=WHOLE)

@@ -6,7 +6,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
-from guest_records import LONG, check_leaks
+from guest_records import LONG
 
 from pagemint.guests.count import counts
 from pagemint.guests.count import plugin as count_plugin
@@ -20,8 +20,6 @@ from pagemint.trees.image import Kernel
 pytestmark = LONG
 
 DEVICE = 1 << 29  # bytes
-TIB = 1 << 40
-BLOCK = 2 << 20  # bytes of the memmap that all sections share
 VMEMMAP = 0xFFFFEA0000000000  # of a kernel with nokaslr and 4-level paging
 WATCHED = 1 << 28  # bytes of it: all of the guest's memmap
 FIRST = {"dax_insert_entry", "prep_compound_page"}
@@ -33,15 +31,6 @@ the other, runs after dax_iomap_direct_access(), which populates the section."""
 def kernel() -> Kernel:
     _, patched = trees.pair(steps.source_for("7.3", None))
     return image.kernel(patched, FRAGMENTS)
-
-
-@pytest.mark.parametrize(("size", "binds"), [(TIB, 100), (16 * TIB, 2)])
-def test_a_bind_takes_one_block_and_leaks_nothing(kernel: Kernel, size: int, binds: int) -> None:
-    # The guest has 6 GB. The memmap of 1 TiB would take 16.
-    guest = Guest("tcg", 1 << 28, 3600, options="-cpu qemu64,phys-bits=46")
-    before, after = guest.run(kernel, "shared-leaks", binds, size)[0]
-    assert before["memmap_bytes"] == after["memmap_bytes"] == BLOCK
-    check_leaks(before, after)
 
 
 @pytest.mark.parametrize("cpus", [2, 8])

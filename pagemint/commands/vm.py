@@ -3,7 +3,7 @@
 
 import argparse
 import os
-from collections.abc import Iterable
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,9 +14,18 @@ from pagemint.commands import counting, options
 from pagemint.commands.options import check_writable, finish
 from pagemint.guests.outside import room, runs, x86
 from pagemint.guests.outside.guest import Guest
-from pagemint.guests.outside.lab import BIND_SCENARIOS, FOREIGN, LABS, SCENARIOS, STOCK, SUITES, Lab
+from pagemint.guests.outside.lab import (
+    BIND_SCENARIOS,
+    FOREIGN,
+    LABS,
+    SCENARIOS,
+    STOCK,
+    SUITES,
+    Lab,
+    Scenario,
+)
 from pagemint.results import rows
-from pagemint.trees import image, stock, trees
+from pagemint.trees import image, sources, stock, trees
 from pagemint.trees import patches as steps
 from pagemint.trees.image import Kernel
 
@@ -43,7 +52,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--scenario",
         metavar="S,...",
-        help=f"scenarios to run (all of {', '.join(SCENARIOS)}; also {', '.join(FOREIGN)}; "
+        help=f"scenarios to run (all of {', '.join(_names(SCENARIOS))}; "
+        f"also {', '.join(_names(SCENARIOS, asked=True))}; "
         f"arm64 has {', '.join(BIND_SCENARIOS)}, a stock kernel {', '.join(STOCK.scenarios)})",
     )
     for suite in SUITES:
@@ -82,7 +92,7 @@ def main(args: argparse.Namespace) -> int:
     lab = STOCK if args.stock else LABS[args.arch]
     if args.count:
         lab = counting.lab(args, lab)
-    scenarios = _chosen(args.scenario, lab.scenarios, lab.foreign)
+    scenarios = _chosen(args, lab)
     turns = _TURNS if args.turns is None else args.turns
     options.check_number("--turns", turns, 1, rows.MOST_RUNS // 2)
     rebinds = _REBINDS if args.rebinds is None else args.rebinds
@@ -91,17 +101,17 @@ def main(args: argparse.Namespace) -> int:
         raise Failure(f"--limit {args.limit:g}: not a valid time", f"give up to {_LONGEST} s")
     _check_accel(args, lab)
     suites = _suites(args, scenarios, lab)
-    scenarios |= {name: (name,) for name in suites}
+    scenarios |= {name: SUITES[name] for name in suites}
     size = room.parse(args.size) if args.size else None
-    lab.check_programs(scenarios)
+    room.check()
+    lab.check_programs(scenarios.values())
     check_writable(args)
 
     if args.stock:
         built = _build_stock(args.stock)
     else:
         tests = lab.native and not args.count
-        foreign = any(name in lab.foreign for name in scenarios)
-        built = _build_pair(args.kernel, args.ksrc, lab, tests=tests, foreign=foreign)
+        built = _build_pair(args.kernel, args.ksrc, lab, scenarios, tests=tests)
     if args.count:
         return counting.run(args, built.kernels, built.about)
     accel = x86.choose_accel(args.accel, built.kernels[0].image) if lab.native else "tcg"
@@ -125,7 +135,7 @@ class _Built:
     """The kernels that guests boot.
 
     Attributes:
-        kernels: base and patched, or a stock kernel alone.
+        kernels: base and patched, those of them that the scenarios boot, or a stock kernel alone.
         about: their description in the result.
         directories: the directory with the programs of the kernel's own tests, if there are any,
             as Guest has it.
@@ -136,34 +146,52 @@ class _Built:
     directories: dict[str, Path]
 
 
-def _chosen(
-    asked: str | None,
-    scenarios: dict[str, tuple[str, ...]],
-    foreign: dict[str, tuple[str, ...]],
-) -> dict[str, tuple[str, ...]]:
-    """Return the scenarios that --scenario names, or all but the foreign ones without it."""
-    known = scenarios | foreign
-    names = asked.split(",") if asked else scenarios
-    for name in names:
-        if name not in known:
-            raise Failure(f"there is no scenario {name!r}", f"choose from {', '.join(known)}")
-    return {name: known[name] for name in names}
+def _names(scenarios: Mapping[str, Scenario], *, asked: bool = False) -> list[str]:
+    """Return the names of the scenarios that run without --scenario, or of the others."""
+    return [name for name, scenario in scenarios.items() if scenario.asked == asked]
 
 
-def _suites(args: argparse.Namespace, scenarios: Iterable[str], lab: Lab) -> dict[str, Path]:
+def _chosen(args: argparse.Namespace, lab: Lab) -> dict[str, Scenario]:
+    """Return the scenarios that --scenario names, or the usual ones that the kernel can run."""
+    asked = args.scenario.split(",") if args.scenario else []
+    where = "a stock kernel" if args.stock else args.arch
+    for name in asked:
+        if name not in lab.scenarios:
+            raise Failure(
+                f"{where} has no scenario {name!r}", f"choose from {', '.join(lab.scenarios)}"
+            )
+    line = steps.nearest_line(sources.from_tree(args.ksrc).line) if args.ksrc else args.kernel
+    chosen = {}
+    for name in asked or _names(lab.scenarios):
+        scenario = lab.scenarios[name]
+        able = steps.lines(scenario.topic or "*")
+        # A line that the series does not know at all is refused with the source.
+        if line in able or line not in steps.lines():
+            chosen[name] = scenario
+            continue
+        lacks = f"the topic {scenario.topic} has no edits for Linux {line}"
+        if asked:
+            remedy = f"leave {name} out, or use --kernel {' or '.join(able)}"
+            raise Failure(f"{name} cannot run: {lacks}", remedy)
+        if not args.count:
+            note(f"{name} is left out: {lacks}")
+    return chosen
+
+
+def _suites(args: argparse.Namespace, scenarios: Collection[str], lab: Lab) -> dict[str, Path]:
     """Return the directories of the suites that the options name; say which ones are not run."""
     given: dict[str, Path] = {}
-    for name, file in SUITES.items():
+    for name, suite in SUITES.items():
         directory: Path | None = getattr(args, name)
         if not directory:
-            if any(one in lab.foreign for one in scenarios):
+            if FOREIGN in scenarios:
                 note(f"the tests of {name} are not run: --{name} names no directory of theirs")
             continue
         if args.stock or args.count or not lab.native:
             raise Failure(f"--{name} needs both kernels of x86", f"leave --{name} out")
-        if not (directory / file).exists():
+        if not (directory / suite.built).exists():
             raise Failure(
-                f"{name} was not built in {directory}: {file} is not there",
+                f"{name} was not built in {directory}: {suite.built} is not there",
                 f"build it, or leave --{name} out",
             )
         given[name] = directory.resolve()
@@ -182,16 +210,25 @@ def _build_stock(line: str) -> _Built:
     return _Built([kernel], rows.Kernel(kernel.release, kernel.built.name, "debian"), {})
 
 
-def _build_pair(line: str, ksrc: Path | None, lab: Lab, *, tests: bool, foreign: bool) -> _Built:
+def _build_pair(
+    line: str, ksrc: Path | None, lab: Lab, scenarios: Mapping[str, Scenario], *, tests: bool
+) -> _Built:
+    """Build the kernels that the scenarios boot, and with `tests` the kernel's own tests."""
     found = steps.source_for(line, ksrc)
     base, patched = (replace(tree, arch=lab.arch) for tree in trees.pair(found))
+    booted = [
+        tree
+        for tree in (base, patched)
+        if any(scenario.boots(tree.name) for scenario in scenarios.values())
+    ]
+    tests = tests and base in booted
     return _Built(
-        [image.kernel(tree, lab.fragments) for tree in (base, patched)],
+        [image.kernel(tree, lab.fragments) for tree in booted],
         rows.Kernel(
             found.version,
             base.key,
             "+".join(lab.fragments),
             series=steps.digest(found.line, code=True),
         ),
-        {"selftests": image.selftests(base, others=foreign)} if tests else {},
+        {"selftests": image.selftests(base, others=FOREIGN in scenarios)} if tests else {},
     )

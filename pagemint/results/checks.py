@@ -33,8 +33,20 @@ class Pair:
         return any(check.must_pass for check in self.found.values())
 
     @property
+    def alone(self) -> Check | None:
+        """The check on the patched kernel, if it must pass there and base cannot do it."""
+        if self.must_pass and "base" in self.found and self.found["base"].outcome == "skip":
+            return self.found.get("patched")
+        return None
+
+    @property
     def outcome(self) -> str:
-        """The outcome of both: pass, fail or skip if they ended alike, else differs."""
+        """The outcome of both: pass, fail or skip if they ended alike, else differs.
+
+        If base cannot do a check, the outcome is that of the patched kernel.
+        """
+        if self.alone:
+            return self.alone.outcome
         outcomes = {check.outcome for check in self.found.values()}
         return outcomes.pop() if len(self.found) == 2 and len(outcomes) == 1 else "differs"
 

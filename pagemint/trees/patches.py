@@ -98,10 +98,10 @@ def topics(names: Iterable[str] | None = None) -> list[Topic]:
     return [topic for topic in known.values() if topic.name in wanted]
 
 
-def lines() -> list[str]:
-    """Return the kernel lines that the series has edits for, oldest first."""
+def lines(topic: str = "*") -> list[str]:
+    """Return the kernel lines that the series, or one topic, has edits for, oldest first."""
     return sorted(
-        {path.stem for path in (files.KERNEL / "series").glob("*/*/*.diff")},
+        {path.stem for path in (files.KERNEL / "series").glob(f"{topic}/*/*.diff")},
         key=_numbers,
     )
 

@@ -14,13 +14,13 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, ParamSpec, Protocol
+from typing import Any, ParamSpec
 
 from pagemint.guests.inside.devices import ALIGN, Device, run, the_one
 from pagemint.guests.inside.filesystems import SMALL, make, mounted
 
 Record = dict[str, Any]
-"""A JSON object that a scenario yields; scenarios.py writes it for the lab."""
+"""What a scenario yields: scenarios.py writes it for the lab, in JSON."""
 
 PAGE = mmap.PAGESIZE
 FILE = 8 << 20  # bytes of a file
@@ -34,27 +34,26 @@ NODES = 1024  # bits of a mask of nodes
 SLACK = 64  # faults of the program itself, beside those of the chunks
 LIBC = ctypes.CDLL(None, use_errno=True)
 
-
-P = ParamSpec("P")
-
-
-class Bindable(Protocol):
-    """A device that can be bound to its driver."""
-
-    def bind(self) -> object:
-        """Bind it."""
-
-    def unbind(self) -> object:
-        """Take it from its driver."""
+_Given = ParamSpec("_Given")
 
 
-def check(name: str, work: Callable[P, str], *args: P.args, **named: P.kwargs) -> Record:
-    """Return the record of a check; `work` returns its finding, and raises if the check fails."""
+def check(
+    name: str, work: Callable[_Given, str], *args: _Given.args, **words: _Given.kwargs
+) -> Iterator[Record]:
+    """Do a check, and yield a record before it and one after it.
+
+    Args:
+        name: its name.
+        work: a function that returns the finding, and raises if the check fails.
+        args: the arguments of `work`.
+        words: its named arguments.
+    """
+    yield {"running": name}
     try:
-        said, outcome = work(*args, **named), "pass"
+        said, outcome = work(*args, **words), "pass"
     except (OSError, RuntimeError) as error:
         said, outcome = str(error), "fail"
-    return {"check": name, "outcome": outcome, "said": said, "must_pass": True}
+    yield {"check": name, "outcome": outcome, "said": said, "must_pass": True}
 
 
 def child(work: Callable[[], None]) -> int:
@@ -89,14 +88,13 @@ def expect(same: bool, what: str) -> None:
         raise RuntimeError(what)
 
 
-def files(device: Bindable) -> Iterator[Record]:
+def files(device: Device) -> Iterator[Record]:
     """Hold files on a bound fsdax device, in each file system."""
     for kind in SMALL:
-        yield {"running": f"files on {kind}"}
-        yield check(f"files on {kind}", _files_on, kind, device)
+        yield from check(f"files on {kind}", _files_on, kind, device)
 
 
-def _files_on(kind: str, device: Bindable) -> str:
+def _files_on(kind: str, device: Device) -> str:
     block = the_one("pmem*", "/dev")
     make(SMALL[kind], block)
     halves = pattern(1, FILE), pattern(2, FILE)
@@ -119,8 +117,7 @@ def _files_on(kind: str, device: Bindable) -> str:
 
 def mapping(device: Device) -> Iterator[Record]:
     """Map a bound devdax device, with faults of ALIGN bytes."""
-    yield {"running": "mapping"}
-    yield check("mapping", lambda: _map(device))
+    yield from check("mapping", _map, device)
 
 
 def _map(device: Device) -> str:
@@ -159,10 +156,8 @@ def _mapped() -> Iterator[tuple[mmap.mmap, list[int]]]:
 def kmem(device: Device) -> Iterator[Record]:
     """Make a bound devdax device ordinary memory, use it, and make it a device again."""
     dax = the_one("dax*.*", "/dev").name
-    yield {"running": "system-ram"}
-    yield check("system-ram", lambda: _use_as_ram(dax))
-    yield {"running": "back to devdax"}
-    yield check("back to devdax", lambda: _back(dax, device))
+    yield from check("system-ram", _use_as_ram, dax)
+    yield from check("back to devdax", _back, dax, device)
 
 
 def _use_as_ram(dax: str) -> str:

@@ -60,8 +60,7 @@ def pressure(modes: Modes, count: int, size: int) -> Iterator[Record]:
         # Device-private pages belong to the node of the CPU that initialises them.
         os.sched_setaffinity(0, {min(cpus)})
         for name, (make, free) in kinds.items():
-            yield {"running": f"{name}, memory is short"}
-            yield check(f"{name}, memory is short", _pressed, modes, count, make, free)
+            yield from check(f"{name}, memory is short", _pressed, modes, count, make, free)
     finally:
         os.sched_setaffinity(0, cpus)
         OOM_SCORE.write_text("0")
@@ -70,14 +69,7 @@ def pressure(modes: Modes, count: int, size: int) -> Iterator[Record]:
 def cpus(modes: Modes, count: int) -> Iterator[Record]:
     """Bind devices `count` times in each mode while all CPUs but the first go and come back."""
     for name, driver in (("fsdax", "pfn"), ("devdax", "dax")):
-        yield {"running": f"{name}, CPUs go and come back"}
-        yield check(
-            f"{name}, CPUs go and come back",
-            _unplugged,
-            modes,
-            count,
-            driver,
-        )
+        yield from check(f"{name}, CPUs go and come back", _unplugged, modes, count, driver)
 
 
 def kexec(modes: Modes, image: Path, kept: Path) -> Iterator[Record]:
@@ -96,7 +88,7 @@ def kexec(modes: Modes, image: Path, kept: Path) -> Iterator[Record]:
             hashes.append(f"{driver} {mode} {_hash(device)}\n")
     found = "".join(hashes)
     if kept.exists():
-        yield check("binds after kexec", lambda: _compared(found, kept.read_text()))
+        yield from check("binds after kexec", _compared, found, kept.read_text())
         return
     kept.write_text(found)
     _boot(image)
@@ -182,8 +174,8 @@ def _take(free: int) -> None:
         held.append(memory)
 
 
-def _unplugged(modes: Modes, count: int, kind: str) -> str:
-    device = Namespace(kind, "pmem")
+def _unplugged(modes: Modes, count: int, driver: str) -> str:
+    device = Namespace(driver, "pmem")
     wanted = _reference(modes, device)
     files = sorted(CPUS.glob("cpu[1-9]*/online"))
     expect(bool(files), "there is one CPU only")

@@ -39,9 +39,7 @@ def fsdax(device: Device) -> Iterator[Record]:
     """Write files with fio in each file system, shut that down after the fsync, and verify."""
     for kind in SMALL:
         for engine in ENGINES:
-            name = f"fio {engine} on {kind}"
-            yield {"running": name}
-            yield checks.check(name, _cut_off, kind, engine, device)
+            yield from checks.check(f"fio {engine} on {kind}", _cut_off, kind, engine, device)
 
 
 def _cut_off(kind: str, engine: str, device: Device) -> str:
@@ -70,8 +68,7 @@ def _shut_down(directory: Path) -> None:
 
 def devdax(device: Device) -> Iterator[Record]:
     """Write and verify a devdax device with fio."""
-    yield {"running": "fio dev-dax"}
-    yield checks.check("fio dev-dax", _dev_dax)
+    yield from checks.check("fio dev-dax", _dev_dax)
 
 
 def _dev_dax() -> str:

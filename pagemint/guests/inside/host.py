@@ -50,8 +50,7 @@ def checks_of(headers: str) -> Iterator[Record]:
 
 def _all(table: dict[str, Callable[[], str]]) -> Iterator[Record]:
     for name, work in table.items():
-        yield {"running": name}
-        yield check(name, work)
+        yield from check(name, work)
 
 
 def _as_it_was(device: Device) -> None:

@@ -159,10 +159,8 @@ def migrate(count: int) -> Iterator[Record]:
         ("moves between nodes", near[1], ("migrate", "migrate")),
         ("moves to a node without CPUs and back", far, ("migrate-demote", "migrate-promote")),
     ):
-        yield {"running": name}
         taken: list[int] = []
-        where = (near[0], to)
-        yield check(name, _move, where, size, count, taken)
+        yield from check(name, _move, (near[0], to), size, count, taken)
         for number, ns in enumerate(taken):
             yield {"workload": ways[number % 2], "function": "", "ns": ns, "bytes": size}
     os.sched_setaffinity(0, cpus)

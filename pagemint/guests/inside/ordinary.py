@@ -29,8 +29,7 @@ LOAD = "while True: bytearray(b'x') * (96 << 20)"
 
 def hotplug(count: int, modes: Modes) -> Iterator[Record]:
     """Make a bound devdax device ordinary memory and back, in all modes in turn, under a load."""
-    yield {"running": "hot-add and hot-remove"}
-    yield check("hot-add and hot-remove", lambda: _cycles(count, modes))
+    yield from check("hot-add and hot-remove", _cycles, count, modes)
 
 
 def _cycles(count: int, modes: Modes) -> str:

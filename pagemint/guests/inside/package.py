@@ -42,8 +42,7 @@ def package(debs: Path, headers: str) -> Iterator[Record]:
             "purge": lambda: _purge(root),
         }
         for name, work in table.items():
-            yield {"running": name}
-            yield check(name, work)
+            yield from check(name, work)
 
 
 @contextmanager
@@ -150,18 +149,8 @@ def _upgrade(root: Path, deb: Path) -> str:
 def _make_key(root: Path) -> None:
     (root / KEY).mkdir(parents=True)
     key, certificate = (Path("/") / KEY / name for name in ("key.pem", "certificate.der"))
-    argv: tuple[str, ...] = (
-        "openssl",
-        "req",
-        "-new",
-        "-x509",
-        "-newkey",
-        "rsa:2048",
-        "-nodes",
-        "-days",
-        "9",
-    )
-    argv += ("-subj", f"/CN={OWNER}/", "-outform", "DER")
+    argv = ["openssl", "req", "-new", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "9"]
+    argv += ["-subj", f"/CN={OWNER}/", "-outform", "DER"]
     _inside(root, *argv, "-keyout", str(key), "-out", str(certificate))
     settings = root / "etc/dkms/framework.conf.d/signing.conf"
     settings.parent.mkdir(parents=True, exist_ok=True)

@@ -31,13 +31,12 @@ PATIENCE = 20  # seconds for a signal
 def fsdax(device: Device) -> Iterator[Record]:
     """Poison a page of a mapped file and one that no file has, on each file system."""
     for kind in SMALL:
-        yield {"running": f"poison, {kind}"}
-        yield check(f"poison, {kind}", _in_a_file, device, kind)
+        yield from check(f"poison, {kind}", _in_a_file, device, kind)
 
 
 def devdax(device: Device) -> Iterator[Record]:
     """Poison a page that is mapped, and one that is not."""
-    yield check("poison, devdax", lambda: _clean(device, lambda: _in(the_one("dax*.*", "/dev"))))
+    yield from check("poison, devdax", _clean, device, lambda: _in(the_one("dax*.*", "/dev")))
 
 
 def _in_a_file(device: Device, kind: str) -> str:

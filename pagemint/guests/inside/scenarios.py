@@ -23,6 +23,7 @@ from pagemint.guests.inside import (
     foreign,
     given,
     host,
+    leaks,
     moves,
     operations,
     ordinary,
@@ -46,7 +47,6 @@ from pagemint.guests.inside.devices import (
     memmap_growth,
     put,
     run,
-    settled,
     soil,
     the_one,
 )
@@ -239,30 +239,6 @@ def threads(modes: Modes, count: int) -> Iterator[Record]:
             device.unbind()
 
 
-def leaks(modes: Modes, count: int, device: Device, mode: str) -> Iterator[Record]:
-    """Return meminfo's bytes before and after `count` rebinds, and kmemleak's report.
-
-    Twenty rebinds before that fill the kernel's caches.
-    """
-    modes.choose(mode)
-    memory = memmap_bytes()
-    device.bind()
-    for number in range(count + 20):
-        if number in (20, count + 19):
-            sizes = settled()
-            used = {name: sizes[name] for name in ("MemAvailable", "Slab", "PageTables")}
-            yield {"mode": mode, "cycle": number, "memmap_bytes": memmap_growth(memory), **used}
-        device.unbind()
-        device.bind()
-    kmemleak = Path("/sys/kernel/debug/kmemleak")
-    if kmemleak.exists():
-        # kmemleak reports a new object only after the second scan.
-        for _ in range(2):
-            kmemleak.write_text("scan")
-        yield {"mode": mode, "kmemleak": kmemleak.read_text()}
-    device.unbind()
-
-
 def scenario(name: str, args: argparse.Namespace) -> Iterator[Record]:
     """Return the records of a scenario."""
     count = args.rebinds
@@ -297,7 +273,7 @@ def scenario(name: str, args: argparse.Namespace) -> Iterator[Record]:
         "xfstests": lambda: given.xfstests(args.xfstests),
         "ndctl": lambda: given.ndctl(args.ndctl),
         "trace": lambda: trace_gate(modes),
-        "leaks": lambda: leaks(modes, count, Namespace("pfn", "ram"), modes.names[-1]),
+        "leaks": lambda: leaks.leaks(modes, count),
         "shared-fsdax-mem": lambda: shared.fsdax(modes, "ram"),
         "shared-fsdax-dev": lambda: shared.fsdax(modes, "pmem"),
         "shared-fails-mem": lambda: shared.failing(modes, "ram"),
@@ -305,9 +281,7 @@ def scenario(name: str, args: argparse.Namespace) -> Iterator[Record]:
         "shared-census": lambda: shared.census(modes),
         "shared-flushes": lambda: shared.flushes(modes),
         "shared-writecache": lambda: shared.writecache(modes),
-        "shared-leaks": lambda: leaks(
-            modes.with_shared(), count, PrivateMemory(args.private_size), "shared"
-        ),
+        "shared-limits": lambda: leaks.limits(modes),
         "poison-fsdax": lambda: use("pfn", "pmem", modes, poison.fsdax),
         "poison-devdax": lambda: use("dax", "pmem", modes, poison.devdax),
         "stale-devices": lambda: stale.devices(args.private_size),

@@ -53,30 +53,34 @@ FLUSH = "do_flush_tlb_all"  # each CPU calls it
 SECTIONS = Path("/sys/kernel/debug/memmap_shared")
 
 
-class _Device:
+class _Fsdax(Namespace):
     """A bound fsdax device, with its memmap in ordinary memory or on the device (`reserved`).
 
     There is a mark after each bind and before each unbind.
     """
 
     def __init__(self, where: str, marks: Marks, *, shares: bool) -> None:
+        super().__init__("pfn", where)
         self.reserved = where == "pmem"
         self._marks = marks
         self._shares = shares
-        self._namespace = Namespace("pfn", where)
         self.bind()
 
-    def bind(self) -> None:
+    def bind(self) -> int:
+        """Bind the device, and count the sections that then have a memmap of their own."""
         self._before = memmap_bytes()
-        self._namespace.bind()
+        nanoseconds = super().bind()
         self.unused = self.own()
-        self._shown = _shown() if self._shares else []
+        self._shown = shown() if self._shares else []
         self._marks.mark()
+        return nanoseconds
 
-    def unbind(self) -> None:
+    def unbind(self) -> int:
+        """Unbind the device, and check that its memmap was freed."""
         self._marks.mark()
-        self._namespace.unbind()
+        nanoseconds = super().unbind()
         expect(not memmap_growth(self._before), "some of the memmap was not freed")
+        return nanoseconds
 
     def own(self) -> int:
         """Count the sections with a memmap of their own."""
@@ -87,12 +91,12 @@ class _Device:
         now = self.own() - self.unused
         if self._shares:
             expect(low <= now <= high, f"{now} sections were populated, not {low} to {high}")
-            changes = [after - before for before, after in zip(self._shown, _shown(), strict=True)]
+            changes = [after - before for before, after in zip(self._shown, shown(), strict=True)]
             expect(changes == [-now, now], f"{SECTIONS} changed by {changes}, not {now}")
         return f"{low} to {high} sections populated"
 
 
-def _shown() -> list[int]:
+def shown() -> list[int]:
     """Return how many sections the kernel says share a memmap, and how many have their own."""
     line = SECTIONS.read_text()
     found = re.fullmatch(r"\[range 0x\w+-0x\w+\] shared (\d+) own (\d+)\n", line)
@@ -104,9 +108,8 @@ def fsdax(modes: Modes, where: str) -> Iterator[Record]:
     """Use files on a device; only page faults give its sections a memmap of their own."""
     shares = SHARED.exists()
     modes.choose("shared" if shares else modes.names[-1])
-    device = _Device(where, Marks(), shares=shares)
+    device = _Fsdax(where, Marks(), shares=shares)
     yield from _uses(device)
-    yield {"running": "files"}
     yield from files(device)
     device.unbind()
 
@@ -121,15 +124,15 @@ def census(modes: Modes) -> Iterator[Record]:
     modes.choose(modes.names[-1])
     marks = Marks()
     for where in ("ram", "pmem"):
-        device = _Device(where, marks, shares=False)
+        device = _Fsdax(where, marks, shares=False)
         for record in _uses(device):
             _, start, pages = last_range()
             yield {**record, "window": marks.window, "start": start, "pages": pages}
         device.unbind()
 
 
-def _uses(device: _Device) -> Iterator[Record]:
-    works: dict[str, Callable[[_Device, Path], str]] = {
+def _uses(device: _Fsdax) -> Iterator[Record]:
+    works: dict[str, Callable[[_Fsdax, Path], str]] = {
         "read and write": _read_and_write,
         "mapping": _map,
         "first use by several processes": _use_together,
@@ -137,11 +140,10 @@ def _uses(device: _Device) -> Iterator[Record]:
     }
     for kind, command in SMALL.items():
         for name, work in works.items():
-            yield {"running": f"{name}, {kind}"}
-            yield check(f"{name}, {kind}", _on, kind, command, device, work)
+            yield from check(f"{name}, {kind}", _on, kind, command, device, work)
 
 
-def _on(kind: str, command: tuple[str, ...], device: _Device, work: Callable[..., str]) -> str:
+def _on(kind: str, command: tuple[str, ...], device: _Fsdax, work: Callable[..., str]) -> str:
     """Work with a new file system on a device that was just bound."""
     device.unbind()
     device.bind()
@@ -151,7 +153,7 @@ def _on(kind: str, command: tuple[str, ...], device: _Device, work: Callable[...
         return work(device, directory / "data")
 
 
-def _read_and_write(device: _Device, path: Path) -> str:
+def _read_and_write(device: _Fsdax, path: Path) -> str:
     data = pattern(1, FILE)
     path.write_bytes(data)
     expect(path.read_bytes() == data, "the data changed")
@@ -167,7 +169,7 @@ def _mapped(path: Path, size: int) -> Iterator[mmap.mmap]:
             yield memory
 
 
-def _map(device: _Device, path: Path) -> str:
+def _map(device: _Fsdax, path: Path) -> str:
     """Fault on a hole, on pages of 4 KiB, and on whole blocks of 2 MiB; then truncate the file."""
     data = pattern(2, FILE)
     with path.open("wb+") as file:
@@ -185,7 +187,7 @@ def _map(device: _Device, path: Path) -> str:
     return device.expect_populated(0 if device.reserved else 1, 3)
 
 
-def _use_together(device: _Device, path: Path) -> str:
+def _use_together(device: _Fsdax, path: Path) -> str:
     """Let processes touch the pages of a file: each its own ones, some forwards, some backwards."""
     with _mapped(path, LARGE) as memory:
         children = [child(partial(_touch_every, memory, task)) for task in range(TASKS)]
@@ -203,7 +205,7 @@ def _touch_every(memory: mmap.mmap, task: int) -> None:
         memory[offset] = task + 1
 
 
-def _memory_failure(device: _Device, path: Path) -> str:
+def _memory_failure(device: _Fsdax, path: Path) -> str:
     """Report a memory error for an unused page, which has no user, and for one that is mapped."""
     _, start, pages = last_range()
     # Some file systems know that no file has it, others leave it to the kernel, which refuses it.
@@ -231,14 +233,13 @@ def _offline(frame: int) -> int:
 
 
 def _with_shared(
-    modes: Modes, where: str, works: Mapping[str, Callable[[_Device], str]]
+    modes: Modes, where: str, works: Mapping[str, Callable[[_Fsdax], str]]
 ) -> Iterator[Record]:
     """Work with a device whose sections share a memmap."""
     modes.choose("shared")
-    device = _Device(where, Marks(), shares=True)
+    device = _Fsdax(where, Marks(), shares=True)
     for name, work in works.items():
-        yield {"running": name}
-        yield check(name, partial(work, device))
+        yield from check(name, work, device)
     device.unbind()
 
 
@@ -247,7 +248,7 @@ def writecache(modes: Modes) -> Iterator[Record]:
     yield from _with_shared(modes, "ram", {"dm-writecache": _cached})
 
 
-def _cached(device: _Device) -> str:
+def _cached(device: _Fsdax) -> str:
     cache, data = the_one("pmem*", "/dev"), pattern(4, ORIGIN)
     table = f"0 {ORIGIN // 512} writecache p /dev/ram0 {cache} {PAGE} 0"
     run("dmsetup", "create", "--noudevsync", "cached", "--table", table)
@@ -272,7 +273,7 @@ def flushes(modes: Modes) -> Iterator[Record]:
     yield from _with_shared(modes, "ram", {"flushes": work})
 
 
-def _flushes(device: _Device, path: Path) -> str:
+def _flushes(device: _Fsdax, path: Path) -> str:
     with _mapped(path, LARGE) as memory:
         before = device.own()
         first = calls(FLUSH, lambda: _touch(memory))
@@ -302,7 +303,7 @@ def failing(modes: Modes, where: str) -> Iterator[Record]:
     yield from _with_shared(modes, where, works)
 
 
-def _no_memory(device: _Device, path: Path) -> str:
+def _no_memory(device: _Fsdax, path: Path) -> str:
     data = pattern(3, FILE)
     with _mapped(path, FILE) as memory:
         status = _touch_failing(memory, 0)
@@ -315,7 +316,7 @@ def _no_memory(device: _Device, path: Path) -> str:
     return device.expect_populated(1, 2)
 
 
-def _reserved(device: _Device, path: Path) -> str:
+def _reserved(device: _Fsdax, path: Path) -> str:
     with _mapped(path, LARGE) as memory:
         status = _touch_failing(memory, 0)
         expect(status == 0, f"with reserved blocks: status {status}")

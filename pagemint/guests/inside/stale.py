@@ -32,14 +32,12 @@ def devices(size: int) -> Iterator[Record]:
         "devdax": lambda: Namespace("dax", "ram"),
     }
     for name, make in kinds.items():
-        yield {"running": f"memmap of {name}"}
-        yield check(f"memmap of {name}", _bound, make)
+        yield from check(f"memmap of {name}", _bound, make)
 
 
 def offline() -> Iterator[Record]:
     """Look through the memmap of hot-added memory that is not online yet."""
-    yield {"running": "memmap of offline memory"}
-    yield check("memmap of offline memory", _offline)
+    yield from check("memmap of offline memory", _offline)
 
 
 def _soil_all() -> None:

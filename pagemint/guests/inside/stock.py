@@ -49,14 +49,12 @@ def verified(modes: Modes, count: int, size: int, *, large: bool) -> Iterator[Re
     modes.choose("base")
     run("insmod", modes.filler, "verify=1")
     for name, make in kinds.items():
-        yield {"running": name}
-        yield check(name, _verified, make, count)
+        yield from check(name, _verified, make, count)
     run("rmmod", "pagemint")
 
 
 def _verified(make: Callable[[], Device], count: int) -> str:
-    device = make()
-    before = counts()
+    device, before = make(), counts()
     for _ in range(count):
         device.bind()
         device.unbind()
@@ -114,8 +112,7 @@ def _faults(device: Device, module: str, bench: str, cycles: int) -> Iterator[Re
     table["unload in a bind"] = lambda: _unload_in_a_bind(module, device, same)
     table["loads and unloads"] = lambda: _cycles(module, cycles, device, same)
     for name, work in table.items():
-        yield {"running": name}
-        yield check(name, work)
+        yield from check(name, work)
 
 
 def _unhooked() -> None:

@@ -9,17 +9,6 @@ from pagemint.guests.outside.scenarios import Record
 from pagemint.results.rows import Case, Row
 from pagemint.words import MODES, PAGE, SHARED, STOCK_MODES
 
-SCENARIOS = (
-    "fsdax",
-    "fsdax-mem",
-    "devdax",
-    "devdax-mem",
-    "devdax-1g",
-    "devdax-1g-mem",
-    "private",
-)
-"""The scenarios of inside/scenarios.py that time binds."""
-
 FOLIO = 2 << 20
 """Bytes of each folio that is copied."""
 

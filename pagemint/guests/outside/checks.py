@@ -2,7 +2,9 @@
 """Checks in guests: reads them from the records, and judges them on both kernels together."""
 
 import tomllib
+from dataclasses import replace
 
+from pagemint import words
 from pagemint.base import files
 from pagemint.base.progress import note
 from pagemint.guests.outside import lab
@@ -12,12 +14,20 @@ from pagemint.results.rows import Check
 
 
 def checks_of(tree: str, records: list[Record]) -> list[Check]:
-    """Return the checks in the records of a guest; `tree` is the tree of its kernel."""
-    return [
-        Check(r["scenario"], tree, r["check"], r["outcome"], r["said"], r["must_pass"])
-        for r in records
-        if "check" in r
-    ]
+    """Return the checks in the records of a guest; `tree` is the tree of its kernel.
+
+    A record can have a text for the kernel of base, which cannot do the check and was not booted.
+    """
+    found = []
+    for r in records:
+        if "check" in r:
+            found.append(
+                Check(r["scenario"], tree, r["check"], r["outcome"], r["said"], r["must_pass"])
+            )
+            if "base" in r:
+                base = replace(found[-1], tree=words.BASE, outcome="skip", said=r["base"])
+                found.insert(-1, base)
+    return found
 
 
 def reasons() -> dict[tuple[str, str], str]:
@@ -34,7 +44,7 @@ def judge(checks: list[Check]) -> int:
     known = reasons()
     ran = {pair.scenario for pair in found}
     alike = {one.key for one in found if one.outcome == "fail" and not one.must_pass}
-    unexplained = {key for key in alike - known.keys() if key[0] in lab.EXPLAINED}
+    unexplained = {key for key in alike - known.keys() if key[0] not in lab.SUITES}
     gone = {key for key in known.keys() - alike if key[0] in ran}
     for pair in found:
         where = ": ".join(pair.key)
@@ -45,6 +55,8 @@ def judge(checks: list[Check]) -> int:
             elif pair.key in alike & known.keys():
                 said.append(f"known: {known[pair.key]}")
             note(f"pagemint: {where}: {'; '.join(said)}")
+        elif pair.alone:
+            note(f"{where}: {pair.alone.said}; base, not booted: {pair.found['base'].said}")
         elif pair.must_pass:
             note(f"{where}: {pair.found['patched'].said}, on both kernels")
     for scenario, told in others_tests(found).items():

@@ -1,61 +1,97 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The VM lab of each architecture: its scenarios, and the programs that it needs."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
+from pagemint import words
 from pagemint.base.errors import Failure
 from pagemint.base.run import PACKAGES, find
-from pagemint.guests.outside.guest import Guest
 from pagemint.trees import trees
 from pagemint.words import SECTION_BYTES
 
-SCENARIOS = {
-    "fsdax": ("fsdax", "fsdax-files"),
-    "devdax": ("devdax", "devdax-mapping", "devdax-mem", "devdax-mem-mapping"),
-    "private": ("private", "private-hmm"),
-    "shared-fsdax": ("fsdax-mem", "shared-fsdax-mem", "shared-fsdax-dev"),
-    "kmem": ("kmem", "kmem-again"),
-    "migrate": ("migrate", "folio", "migrate-selftest"),
-    "boot": ("boot",),
-}
-"""For each value of --scenario, the scenarios of inside/scenarios.py that it runs."""
 
-FOREIGN: dict[str, tuple[str, ...]] = {
-    "foreign": ("fio-fsdax", "fio-fsdax-mem", "fio-devdax", "stress", "selftests")
-}
-"""Like SCENARIOS, for other people's suites, which take long and run only if they are asked for."""
+@dataclass(frozen=True)
+class Scenario:
+    """A value of --scenario, or a suite that an option names.
 
-EXPLAINED = (*FOREIGN["foreign"], "private-hmm", "migrate-selftest")
-"""The scenarios in which a test that fails on both kernels needs a reason."""
+    Attributes:
+        parts: the scenarios of inside/scenarios.py that it runs.
+        asked: whether it runs only if it is asked for.
+        topic: the topic of the series without which a kernel cannot run it. The patched kernel is
+            booted alone then, and only if the topic has edits for its line. "" if both are booted.
+        guest: the settings in which its guest differs from others.
+        programs: the programs that it needs beside those of the lab.
+        built: a file that exists only where the suite was built; "" if it is no suite.
+    """
 
-SUITES = {"xfstests": "ltp/fsx", "ndctl": "meson-info/intro-tests.json"}
-"""The scenarios that run suites which no Debian package has, each with a file that exists only
-where its suite was built."""
+    parts: tuple[str, ...]
+    asked: bool = False
+    topic: str = ""
+    guest: Mapping[str, Any] = field(default_factory=dict)
+    programs: tuple[str, ...] = ()
+    built: str = ""
+
+    def boots(self, variant: str) -> bool:
+        """Whether it boots the kernel of that name."""
+        return not self.topic or variant == words.PATCHED
+
 
 _FOREIGN_PROGRAMS = ("bc", "fio", "stress-ng")
 
-BIND_SCENARIOS = {
-    "fsdax": ("fsdax", "fsdax-mem"),
-    "devdax": ("devdax", "devdax-mem"),
-    "private": ("private",),
+SCENARIOS = {
+    "fsdax": Scenario(("fsdax", "fsdax-files")),
+    "devdax": Scenario(("devdax", "devdax-mapping", "devdax-mem", "devdax-mem-mapping")),
+    "private": Scenario(("private", "private-hmm")),
+    "shared-fsdax": Scenario(("fsdax-mem", "shared-fsdax-mem", "shared-fsdax-dev")),
+    "shared-limits": Scenario(
+        ("shared-limits",),
+        topic="shared",
+        # The pmem is not used. A CPU of 40 bits, QEMU's default, cannot address 16 TiB.
+        guest={
+            "device": SECTION_BYTES,
+            "options": "-cpu max,host-phys-bits=off,phys-bits=46",
+        },
+    ),
+    "kmem": Scenario(("kmem", "kmem-again")),
+    # The kernel's migration test uses two CPUs, and needs more to disturb them.
+    "migrate": Scenario(("migrate", "folio", "migrate-selftest"), guest={"cpus": 3}),
+    "boot": Scenario(("boot",)),
+    # Other people's suites, which take long.
+    "foreign": Scenario(
+        ("fio-fsdax", "fio-fsdax-mem", "fio-devdax", "stress", "selftests"),
+        asked=True,
+        programs=_FOREIGN_PROGRAMS,
+    ),
 }
-"""Like SCENARIOS, for arm64: only rebinds, whose memmaps are compared."""
+"""The scenarios of x86."""
+
+FOREIGN = "foreign"
+"""The scenario that needs further tests of the kernel's own."""
+
+SUITES = {
+    "xfstests": Scenario(
+        ("xfstests",),
+        # xfs uses DAX for one file system of a device only.
+        guest={"regions": 2, "inset": SECTION_BYTES},
+        programs=_FOREIGN_PROGRAMS,
+        built="ltp/fsx",
+    ),
+    "ndctl": Scenario(("ndctl",), programs=_FOREIGN_PROGRAMS, built="meson-info/intro-tests.json"),
+}
+"""The suites that no Debian package has."""
+
+BIND_SCENARIOS = {
+    "fsdax": Scenario(("fsdax", "fsdax-mem")),
+    "devdax": Scenario(("devdax", "devdax-mem")),
+    "private": Scenario(("private",)),
+}
+"""The scenarios of arm64: only rebinds, whose memmaps are compared."""
 
 FRAGMENTS = ("vm", "use")
 """The files of pagemint/guests/config that configure the x86 kernels."""
-
-
-def guest_for(name: str, guest: Guest) -> Guest:
-    """Return the guest with what a scenario needs."""
-    if name == "migrate":
-        # The kernel's migration test uses two CPUs, and needs more to disturb them.
-        return replace(guest, cpus=3)
-    if name == "xfstests":
-        # xfs uses DAX for one file system of a device only.
-        return replace(guest, regions=2, inset=SECTION_BYTES)
-    return guest
 
 
 @dataclass(frozen=True)
@@ -65,8 +101,7 @@ class Lab:
     Attributes:
         arch: the architecture of the kernels.
         fragments: files of pagemint/guests/config that configure the kernels.
-        scenarios: the values of --scenario that run by default.
-        foreign: further values.
+        scenarios: the values of --scenario.
         native: whether this machine has the same architecture. Guests can then run under KVM, and
             use this machine's programs.
         programs: the programs that the lab needs.
@@ -75,20 +110,19 @@ class Lab:
 
     arch: trees.Arch
     fragments: tuple[str, ...]
-    scenarios: dict[str, tuple[str, ...]]
-    foreign: dict[str, tuple[str, ...]]
+    scenarios: dict[str, Scenario]
     native: bool
     programs: tuple[str, ...]
     headers: dict[str, str]
 
-    def check_programs(self, scenarios: Iterable[str]) -> None:
+    def check_programs(self, scenarios: Iterable[Scenario]) -> None:
         """Check that all programs and headers for some scenarios are installed.
 
         Raises:
             Failure: some are missing. The message names their Debian packages.
         """
-        foreign = any(name in self.foreign or name in SUITES for name in scenarios)
-        programs = self.programs + (_FOREIGN_PROGRAMS if foreign else ())
+        further = [program for scenario in scenarios for program in scenario.programs]
+        programs = dict.fromkeys([*self.programs, *further])
         missing = [PACKAGES[program] for program in programs if not find(program)]
         missing += [name for header, name in self.headers.items() if not Path(header).exists()]
         if missing:
@@ -102,7 +136,6 @@ LABS = {
         trees.X86,
         FRAGMENTS,
         SCENARIOS,
-        FOREIGN,
         native=True,
         programs=("qemu-system-x86_64", "ndctl", "daxctl", "mkfs.ext4", "mkfs.xfs"),
         headers={"/usr/include/numa.h": "libnuma-dev"},
@@ -111,7 +144,6 @@ LABS = {
         trees.ARM64,
         ("vm", "arm64"),
         BIND_SCENARIOS,
-        {},
         native=False,
         programs=("qemu-system-aarch64", "aarch64-linux-gnu-gcc", "fdtput"),
         headers={},
@@ -121,10 +153,12 @@ LABS = {
 
 STOCK = replace(
     LABS["x86"],
-    scenarios=BIND_SCENARIOS | {"devdax-1g": ("devdax-1g", "devdax-1g-mem")},
-    foreign={},
+    scenarios=BIND_SCENARIOS | {"devdax-1g": Scenario(("devdax-1g", "devdax-1g-mem"))},
     # A stock kernel has its drivers in modules, which vng loads from an initramfs.
     programs=(*LABS["x86"].programs, "busybox"),
     headers={},
 )
-"""The lab for a stock kernel."""
+"""The lab for a stock kernel. It has all scenarios that time binds, and no others."""
+
+TIMED = tuple(part for scenario in STOCK.scenarios.values() for part in scenario.parts)
+"""The scenarios of inside/scenarios.py that time binds."""

@@ -32,6 +32,15 @@ def parse(text: str) -> int:
     return size
 
 
+def check() -> None:
+    """Check that this machine can hold a guest with the smallest device.
+
+    Raises:
+        Failure: it cannot.
+    """
+    _fitting(_SMALLEST)
+
+
 def default(accel: str) -> int:
     """Return the bytes of a device without --size; less if this machine cannot hold as much.
 

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Runs scenarios in a guest with each kernel, and collects their rows and checks."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from pagemint.base.progress import step
 from pagemint.guests.outside import binds, checks, lab
 from pagemint.guests.outside.guest import Guest
+from pagemint.guests.outside.lab import Scenario
 from pagemint.guests.outside.scenarios import Record
 from pagemint.results.rows import Check, Row
 from pagemint.trees.image import Kernel
@@ -37,7 +39,7 @@ class Outcome:
 def run(
     guest: Guest,
     kernels: list[Kernel],
-    scenarios: dict[str, tuple[str, ...]],
+    scenarios: Mapping[str, Scenario],
     rebinds: int,
     turns: int,
     private: int,
@@ -47,7 +49,7 @@ def run(
     Args:
         guest: the settings with which guests are run.
         kernels: base and patched, or a stock kernel alone.
-        scenarios: by the value of --scenario, those of inside/scenarios.py.
+        scenarios: those to run, by their names.
         rebinds: number of rebinds in each mode and turn.
         turns: boots of each kernel. The kernels take turns, so that changes on the machine affect
             both alike. All turns but the first run only the scenarios that time binds.
@@ -57,25 +59,26 @@ def run(
         Failure: a guest fails.
     """
     outcome = Outcome()
-    for name, inner in scenarios.items():
+    for name, scenario in scenarios.items():
         if name == _BOOT:
             outcome.checks += [check_boots(guest, kernel) for kernel in kernels]
             continue
-        records: dict[str, list[Record]] = {kernel.variant: [] for kernel in kernels}
+        able = [kernel for kernel in kernels if scenario.boots(kernel.variant)]
+        records: dict[str, list[Record]] = {kernel.variant: [] for kernel in able}
         # A new guest for each scenario: the first bind has to write untouched memory.
-        booted = lab.guest_for(name, guest)
-        only_binds = tuple(one for one in inner if one in binds.SCENARIOS)
-        for names in (inner, *[only_binds] * (turns - 1)):
-            for kernel in kernels if names else ():
+        booted = replace(guest, **scenario.guest)
+        only_binds = tuple(part for part in scenario.parts if part in lab.TIMED)
+        for names in (scenario.parts, *[only_binds] * (turns - 1)):
+            for kernel in able if names else ():
                 what = f"{name}: running the {kernel.variant} kernel in a guest ({guest.accel})"
                 with step(what):
                     said, _ = booted.run(kernel, ",".join(names), rebinds, private)
                 records[kernel.variant] += said
                 outcome.checks += checks.checks_of(kernel.variant, said)
                 outcome.status |= binds.judge_counts(said)
-        for one in inner:
-            size = private if one == "private" else guest.device
-            outcome.binds += binds.rows_of(one, records, size)
+        for part in scenario.parts:
+            size = private if part == "private" else booted.device
+            outcome.binds += binds.rows_of(part, records, size)
         outcome.copies += binds.copy_rows(records)
     return outcome
 
