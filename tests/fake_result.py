@@ -155,6 +155,8 @@ def body(
                 "config": "debian (12ab)",
                 "identical": tree != trees[-1],
                 "difference": "" if tree != trees[-1] else _DIFFERENCE,
+                "applied": [f"[PATCH v2] {tree}"],
+                "not_applied": [f"[PATCH] {tree} (an older version)"],
             }
             for tree in trees
         ],

@@ -24,10 +24,11 @@ from pagemint.bench.process import Host
 from pagemint.bench.variants import able, choose
 from pagemint.bench.workload import Asked, Variant
 from pagemint.bench.workloads import known
+from pagemint.report import page
+from pagemint.results import reader
 from pagemint.results.rows import Result
 from pagemint.results.verdict import Judged
 from pagemint.send import branches, messages
-from pagemint.trees import mails as mbox
 from pagemint.trees import named, objects, sources, trees
 from pagemint.trees import patches as steps
 from pagemint.words import MODES
@@ -138,27 +139,6 @@ def test_a_commit_is_whole_wherever_its_repository_is_named(
         assert set(_contents(_make(f"new={where}@main", base).path)) == whole
 
 
-def test_mails_are_read_as_people_send_them(tmp_path: Path) -> None:
-    diff = "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+new\n"
-    mails = {
-        "[PATCH 0/2] cover": "Hello.\n--- snip ---\n",
-        "[PATCH 1/2] one": diff,
-        "Re: [PATCH 1/2] one": f"Or so:\n{diff}",
-        "[PATCH 2/2] two": diff,
-    }
-    # The second line is what git send-email writes if somebody answers y to its question.
-    kind = "Content-Type: text/plain; charset=y"
-    text = "".join(
-        f"From x Mon Sep 17 00:00:00 2001\nSubject: {subject}\n{kind}\n\n{body}\n"
-        for subject, body in mails.items()
-    )
-    for end in ("\n", "\r\n"):
-        (tmp_path / "a.mbox").write_bytes(text.replace("\n", end).encode())
-        found = mbox.read(tmp_path / "a.mbox")
-        assert [one.subject for one in found] == ["[PATCH 1/2] one", "[PATCH 2/2] two"]
-        assert diff in found[0].text
-
-
 @pytest.mark.parametrize(
     ("texts", "said"),
     [
@@ -202,6 +182,27 @@ def test_a_topic_without_patches_for_the_line_is_refused(tmp_path: Path) -> None
         _make("p=series:device,published", base)
 
 
+def test_the_mails_of_a_tree_are_listed_whether_it_is_in_the_cache_or_not(
+    tree: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    base = trees.unpatched("base", sources.from_tree(tree))
+    diff = "--- /dev/null\n+++ b/mm/new.c\n@@ -0,0 +1 @@\n+int new;\n"
+    head = "From x Mon Sep 17 00:00:00 2001\nFrom: Ada <ada@example.org>\nSubject: [PATCH"
+    (tmp_path / "a.mbox").write_text(f"{head}] a\n\n{diff}\n{head} v2] a\n\n{diff}\n")
+    lines = (
+        "pagemint: new: applied [PATCH v2] a\n"
+        "pagemint: new: left out [PATCH] a (an older version)\n"
+    )
+    for _ in range(2):
+        made = _make(f"new={tmp_path / 'a.mbox'}", base)
+        assert (made.path / "mm/new.c").read_text() == "int new;\n"
+        assert (made.applied, made.not_applied) == (
+            ("[PATCH v2] a",),
+            ("[PATCH] a (an older version)",),
+        )
+        assert capsys.readouterr().err.endswith(lines)
+
+
 def test_a_patch_that_does_not_apply_is_named_with_its_file(tree: Path, tmp_path: Path) -> None:
     mailbox = _mailbox(tree, tmp_path / "v5.mbox", "device")
     line = next(one for one in fake_tree.needed() if one.topic == "fixes")
@@ -237,6 +238,21 @@ def test_the_first_screen_has_a_line_for_each_tree() -> None:
     assert "Memmap of rival differs: fsdax: page 3, word 2 is 0x1, not 0x0." in shown
     assert max(map(len, shown)) <= 80
     assert "a slow" in everything(_result())
+
+
+def test_the_report_lists_the_mails_of_each_tree() -> None:
+    text, _ = page.make([_result()])
+    for tree in ("a", "rival"):
+        listed = f"applied: [PATCH v2] {tree}<br>left out: [PATCH] {tree} (an older version)</dd>"
+        assert listed in text
+
+
+def test_a_result_without_lists_of_mails_is_read() -> None:
+    body = fake_result.body(workloads=("fsdax",), trees=("a",))
+    for name in ("applied", "not_applied"):
+        del body["trees"][0][name]
+    (tree,) = reader.parse(json.dumps(body).encode(), "a.json").trees
+    assert (tree.applied, tree.not_applied) == ([], [])
 
 
 def test_gains_are_over_the_tree_that_was_asked_for() -> None:
@@ -308,11 +324,16 @@ def test_a_tree_with_one_wrong_bit_is_named_and_timed(in_user_cache: None, tmp_p
     assert f"pagemint: the memmap of wrong differs from base's: {said}\n" in ended.stderr
     assert f"Memmap of wrong differs: {said}." in ended.stdout.splitlines()
     found = json.loads((tmp_path / "result.json").read_text())
-    assert [tree["name"] for tree in found["trees"]] == ["wrong"]
+    (listed,) = found["trees"]
+    assert (listed["name"], listed["applied"], listed["not_applied"]) == (
+        "wrong",
+        ["wrong.patch"],
+        [],
+    )
     assert [(row["case"]["workload"], row["tree"]) for row in found["rows"][:6]] == [
         (workload, tree) for workload in ("fsdax", "boot") for tree in ("base", "base2", "wrong")
     ]
-    assert (tmp_path / "result-report/index.html").read_text().count("wrong.patch") == 1
+    assert (tmp_path / "result-report/index.html").read_text().count("wrong.patch") == 2
 
 
 @pytest.mark.skipif(not os.environ.get("PAGEMINT_LONG"), reason="builds a tree for each topic")

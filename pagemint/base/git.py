@@ -36,17 +36,33 @@ def git(directory: Path, *argv: str, **variables: str) -> str:
     return run(command, cwd=directory, env=env, what=f"git {argv[0]} in {directory}")
 
 
-def apply(diff: Path, tree: Path, what: str) -> None:
+def apply(diff: Path, tree: Path, what: str, *options: str) -> None:
     """Apply a diff to a directory that is no repository, exactly or not at all.
 
     Files are replaced, so a hard link keeps the old contents.
+
+    Args:
+        diff: the diff.
+        tree: the directory.
+        what: the work, for messages.
+        options: further ones of git apply.
 
     Raises:
         Failure: it does not apply. The message begins with `what` and has git's error.
     """
     # Keep git from using a repository above the directory.
-    env = _environment() | {"GIT_CEILING_DIRECTORIES": str(tree.parent), "LC_ALL": "C"}
-    run(["git", "apply", "--whitespace=nowarn", diff], cwd=tree, env=env, what=what)
+    env = environment() | {"GIT_CEILING_DIRECTORIES": str(tree.parent)}
+    run(["git", "apply", "--whitespace=nowarn", *options, diff], cwd=tree, env=env, what=what)
+
+
+def environment() -> dict[str, str]:
+    """Return an environment in which git has none of the user's or the system's settings."""
+    return _environment() | {
+        "GIT_ATTR_NOSYSTEM": "1",
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "LC_ALL": "C",
+    }
 
 
 def _environment() -> dict[str, str]:

@@ -68,6 +68,7 @@ def run(
     *,
     cwd: Path | None = None,
     env: Mapping[str, str] | None = None,
+    stdin: Path | None = None,
     log: Path | None = None,
     limit: float | None = None,
     what: str,
@@ -81,6 +82,7 @@ def run(
         argv: the program and its arguments; no shell is involved.
         cwd: the directory to run it in.
         env: the whole environment, if not this one's.
+        stdin: the file that it reads; nothing without one.
         log: receives both outputs, stdout first.
         limit: seconds after which the program is ended.
         what: the work, for messages ("building mm/mm_init.o").
@@ -94,7 +96,7 @@ def run(
     try:
         # Ctrl-C between the start of the child and this assignment would leave it running.
         with interruption_put_off():
-            child = _start(argv, cwd, env, what)
+            child = _start(argv, cwd, env, stdin, what)
         stdout, stderr = child.communicate(timeout=limit)
     except subprocess.TimeoutExpired as error:
         assert child is not None
@@ -121,21 +123,26 @@ def run(
 
 
 def _start(
-    argv: Sequence[str | Path], cwd: Path | None, env: Mapping[str, str] | None, what: str
+    argv: Sequence[str | Path],
+    cwd: Path | None,
+    env: Mapping[str, str] | None,
+    stdin: Path | None,
+    what: str,
 ) -> subprocess.Popen[str]:
     try:
-        return subprocess.Popen(
-            argv,
-            cwd=cwd,
-            env=env,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            errors="replace",
-            start_new_session=True,
-            close_fds=False,  # see cache.locked()
-        )
+        with (stdin or Path(os.devnull)).open("rb") as file:
+            return subprocess.Popen(
+                argv,
+                cwd=cwd,
+                env=env,
+                stdin=file,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                errors="replace",
+                start_new_session=True,
+                close_fds=False,  # see cache.locked()
+            )
     except (FileNotFoundError, PermissionError) as error:
         raise _missing(str(argv[0]), what) from error
 

@@ -278,6 +278,8 @@ def _described(
                 _config(tree),
                 None if difference is None else not difference,
                 difference or "",
+                applied=list(tree.applied),
+                not_applied=list(tree.not_applied),
             )
         )
         if difference:

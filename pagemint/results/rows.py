@@ -38,6 +38,10 @@ Parts = Annotated[list[Positive], Meta(max_length=MOST_RUNS)]
 """Milliseconds of a part of each run; empty if that is not known."""
 
 
+Subjects = Annotated[list[str], Meta(max_length=10_000)]
+"""Subjects of mails."""
+
+
 @dataclass(frozen=True)
 class Case:
     """A condition under which trees and modes are compared.
@@ -285,6 +289,8 @@ class Tree:
             compared: it is of another version, or was left out.
         difference: the first difference in words; "" if there is none.
         left_out: the workloads that it was left out of, EVERYTHING or COMPARISON, and why.
+        applied: the subjects of the mails whose patches it has, in order.
+        not_applied: the subjects of the other mails of its file, each with the reason.
     """
 
     name: Name
@@ -295,6 +301,8 @@ class Tree:
     identical: bool | None = None
     difference: str = ""
     left_out: dict[str, str] = field(default_factory=dict)
+    applied: Subjects = field(default_factory=list)
+    not_applied: Subjects = field(default_factory=list)
 
 
 @dataclass(frozen=True)

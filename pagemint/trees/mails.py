@@ -1,120 +1,213 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Patches as mails: a mailbox, or a directory with a file for each patch."""
+"""Patches as mails: a mailbox, a Maildir, or a directory with files of patches.
 
-import mailbox
+Git reads the mails. In a second way, its diff is tried without the carriage returns of its text,
+with those of its lines, or recoded to UTF-8, as git am refuses some mails that people send.
+"""
+
+import email
+import gzip
+import json
 import re
 import tempfile
-from collections.abc import Sequence
-from dataclasses import dataclass
+import zlib
+from collections.abc import Iterator, Sequence
 from email import policy
-from email.message import Message
-from email.parser import BytesParser
 from pathlib import Path
-from typing import Any
 
 from pagemint.base import git
-from pagemint.base.errors import Failure
+from pagemint.base.errors import Failure, MachineFailure
+from pagemint.base.run import run
+from pagemint.trees import mail_order
+from pagemint.trees.mail_order import Chosen, Mail, Reading
 
-_SUFFIXES = (".patch", ".diff", ".eml")
-_DIFF = re.compile(r"^(diff --git |--- .*\n\+\+\+ )", re.MULTILINE)
-
-
-@dataclass(frozen=True)
-class Patch:
-    """One patch.
-
-    Attributes:
-        subject: the subject of its mail, or the name of its file.
-        text: the whole text of its mail or file.
-    """
-
-    subject: str
-    text: str
+_FILES = re.compile(r"\.(patch|diff|eml|mbox|mbx)(\.gz)?$")
+_DIFF = re.compile(rb"^(diff --git |--- .*\n\+\+\+ )", re.MULTILINE)
+_IDS = re.compile(r"<([^<>\s]+)>")
+_GZIP = b"\x1f\x8b"
+_RECORD = "patches.json"  # beside a tree: how each patch was applied
+_THERE = "already there"  # in it: the tree had the patch
 
 
 def is_directory(where: Path) -> bool:
-    """Whether a directory has patches in it."""
-    return where.is_dir() and bool(_files(where))
+    """Whether a directory is a Maildir, or has patches in it."""
+    return where.is_dir() and bool(_boxes(where))
 
 
-def read(where: Path) -> list[Patch]:
-    """Return the patches of a mailbox or a directory in order.
-
-    Replies, and mails without a diff, are left out.
+def read(where: Path) -> Chosen:
+    """Return the patches of a mailbox, a Maildir or a directory, and the mails that are left out.
 
     Raises:
-        Failure: it cannot be read, or has no patch.
+        Failure: it cannot be read, has no patch, or it is not clear which patches are meant.
     """
+    mails: list[Mail] = []
     try:
-        if where.is_dir():
-            found = [_patch(one.read_bytes(), one.name) for one in _files(where)]
-        else:
-            box = mailbox.mbox(where, create=False)
-            found = [_patch(box.get_bytes(key), where.name) for key in box.iterkeys()]
-            # A patch alone, without the line that begins a mail in a mailbox.
-            found = found or [_patch(where.read_bytes(), where.name)]
-    except (OSError, mailbox.Error) as error:
-        why = error.strerror if isinstance(error, OSError) else error
+        for box in _boxes(where) if where.is_dir() else [where]:
+            with tempfile.TemporaryDirectory(prefix="pagemint-") as scratch:
+                mails += _mails(box, Path(scratch))
+    except (OSError, EOFError, zlib.error) as error:
+        why = error.strerror if isinstance(error, OSError) and error.strerror else error
         raise Failure(f"cannot read {where}: {why}", "give a mailbox or a directory") from error
-    replies = re.compile("re: ", re.IGNORECASE)
-    found = [one for one in found if not replies.match(one.subject)]
-    patches = [one for one in found if _DIFF.search(one.text)]
-    if not patches:
+    chosen = mail_order.choose(mails, str(where))
+    if not chosen.patches:
+        left_out = f": {chosen.left_out[0]}" if chosen.left_out else ""
         raise Failure(
-            f"{where} has no patch", "give a mailbox, as git format-patch --stdout writes"
+            f"{where} has no patch{left_out}", "give a mailbox, as git format-patch --stdout writes"
         )
-    return patches
+    return chosen
 
 
-def apply(patches: Sequence[Patch], tree: Path, where: Path, version: str) -> None:
-    """Apply patches to a tree, as git.apply() does.
+def apply(chosen: Chosen, tree: Path, where: Path, version: str) -> None:
+    """Apply patches to a tree, as git.apply() does, and record how beside it.
 
     Args:
-        patches: the patches.
+        chosen: the patches. One that the tree has already is passed over.
         tree: a directory of pagemint's own.
         where: the mailbox or directory, for messages.
         version: the version of the tree, for messages.
 
     Raises:
-        Failure: a patch does not apply exactly; those before it stay applied.
+        Failure: a patch does not apply exactly, or the tree has them all already.
     """
-    for number, patch in enumerate(patches, 1):
-        with tempfile.NamedTemporaryFile("w", suffix=".patch", encoding="utf-8") as file:
-            file.write(patch.text)
-            file.flush()
+    ways = []
+    for number, patch in enumerate(chosen.patches, 1):
+        with tempfile.TemporaryDirectory(prefix="pagemint-") as scratch:
+            file = Path(scratch) / "diff"
             try:
-                git.apply(Path(file.name), tree, f"patch {number} of {where}")
+                ways.append(_apply(patch.readings, file, tree))
+            except MachineFailure:
+                raise
             except Failure as failure:
                 at = re.search(r"error: (.*)", failure.message)
                 raise Failure(
                     f"patch {number} of {where} ({patch.subject}) does not apply to Linux "
                     f"{version}: {at[1] if at else failure.message}",
-                    "give the kernel that it was made for: --kernel LINE or --ksrc DIR",
+                    chosen.remedy
+                    or "give the kernel that it was made for: --kernel LINE or --ksrc DIR",
                 ) from failure
+    if set(ways) == {_THERE}:
+        raise Failure(f"Linux {version} has the patches of {where} already", "give an older kernel")
+    (tree.parent / _RECORD).write_text(json.dumps(ways))
 
 
-def _decoded(payload: bytes, charset: str) -> str:
+def applied(chosen: Chosen, tree: Path) -> tuple[list[str], list[str]]:
+    """Return the subjects of the patches that apply() applied to a tree, and of all other mails."""
+    subjects, left_out = [], list(chosen.left_out)
+    ways = json.loads((tree.parent / _RECORD).read_text())
+    for patch, way in zip(chosen.patches, ways, strict=True):
+        if way == _THERE:
+            left_out.append(f"{patch.subject} (the tree has it already)")
+        else:
+            subjects.append(f"{patch.subject} ({way})" if way else patch.subject)
+    return subjects, left_out
+
+
+def _boxes(where: Path) -> list[Path]:
+    if (where / "cur").is_dir() and (where / "new").is_dir():
+        return [where]
+    return sorted(one for one in where.iterdir() if one.is_file() and _FILES.search(one.name))
+
+
+def _mails(box: Path, scratch: Path) -> Iterator[Mail]:
+    """Split a mailbox or Maildir into mails, and read each."""
+    name = box.name
+    if box.is_file():
+        data = box.read_bytes()
+        if data.startswith(_GZIP):
+            data, box = gzip.decompress(data), scratch / "box"
+            box.write_bytes(data)
+        files = _split(box, scratch / "mails") if data.strip() else []
+        kept = _split(box, scratch / "kept", "--keep-cr") if b"\r\n" in data else []
+    else:
+        files, kept = _split(box, scratch / "mails"), []
+    for number, file in enumerate(files, 1):
+        alone = name if len(files) == 1 else f"{name}, mail {number}"
+        mail = _mail(file, alone, kept[number - 1] if len(kept) == len(files) else None)
+        # A mailbox can have more after its last mail, such as empty lines.
+        if mail.author or mail.readings:
+            yield mail
+
+
+def _split(box: Path, into: Path, *options: str) -> list[Path]:
+    into.mkdir()
+    _git(into, "mailsplit", "-b", *options, f"-o{into}", "--", str(box.absolute()))
+    return sorted(into.iterdir())
+
+
+def _mail(file: Path, name: str, kept: Path | None) -> Mail:
+    """Read a mail.
+
+    Args:
+        file: the mail, without carriage returns at the ends of its lines.
+        name: its name if it has no subject.
+        kept: the mail with them; None if it has none.
+    """
+    diff, fields, how = _diff(file)
+    subject = " ".join(fields.get("Subject", "").split())
+    subject = "".join(one if one.isprintable() else "?" for one in subject)
+    # Threads and the charset of a part are in headers that git does not report.
+    message = email.message_from_bytes(file.read_bytes(), policy=policy.compat32)
+    heads = [str(message.get(one, "")) for one in ("Message-ID", "References", "In-Reply-To")]
+    id_, *parents = [_IDS.findall(one) for one in heads]
+    readings = [Reading(how, diff)]
+    plain = diff.replace(b"\r\n", b"\n")
+    readings.append(Reading("without the carriage returns of its text", plain))
+    if kept:
+        readings.append(Reading("with the carriage returns of its lines", _diff(kept)[0]))
+    for charset in {str(one.get_content_charset()) for one in message.walk()}:
+        try:
+            recoded = plain.decode(charset).encode()
+        except (LookupError, ValueError):
+            continue  # a charset that does not exist, or is not that of the diff
+        readings.append(Reading(f"recoded from {charset}", recoded))
+    different = {one.diff: one for one in reversed(readings)}
+    return Mail(
+        subject or name,
+        fields.get("Email", ""),
+        "".join(id_[:1]),
+        tuple(dict.fromkeys([*parents[1], *reversed(parents[0])])),
+        tuple(one for one in readings if different[one.diff] is one) if _DIFF.search(diff) else (),
+    )
+
+
+def _diff(mail: Path) -> tuple[bytes, dict[str, str], str]:
+    """Return the diff of a mail, its header fields, and how it was read if not as git am does."""
+    message, diff = mail.with_suffix(".message"), mail.with_suffix(".diff")
+    argv = ["--no-inbody-headers", "-k", str(message), str(diff)]
+    how = ""
     try:
-        return payload.decode(charset, errors="replace")
-    except LookupError:
-        # A charset that does not exist: some answer y to a question of git send-email's.
-        return payload.decode(errors="replace")
+        said = _git(mail.parent, "mailinfo", *argv, stdin=mail)
+    except MachineFailure:
+        raise
+    except Failure:
+        # Of a charset that does not exist: some answer y to a question of git send-email's.
+        said = _git(mail.parent, "mailinfo", "-n", *argv, stdin=mail)
+        how = "git does not know its charset"
+    fields = dict(line.split(": ", 1) for line in said.splitlines() if ": " in line)
+    return diff.read_bytes(), fields, how
 
 
-def _files(where: Path) -> list[Path]:
-    return sorted(one for one in where.iterdir() if one.suffix in _SUFFIXES)
+def _apply(readings: Sequence[Reading], file: Path, tree: Path) -> str:
+    """Apply the first reading of a diff that can be, and return how.
+
+    Raises:
+        Failure: none can be, for the reason that git has for its own reading.
+    """
+    failures = []
+    for options, how in ((), None), (("--reverse", "--check"), _THERE):
+        for reading in readings:
+            file.write_bytes(reading.diff)
+            try:
+                git.apply(file, tree, "the patch", *options)
+                return how or reading.how
+            except MachineFailure:
+                raise
+            except Failure as failure:
+                failures.append(failure)
+    raise failures[0]
 
 
-def _patch(data: bytes, name: str) -> Patch:
-    mail = BytesParser(policy=policy.default).parsebytes(data)
-    if not mail["subject"]:
-        return Patch(name, data.decode(errors="replace").replace("\r\n", "\n"))
-    parts: list[Message[Any, Any]] = [part for part in mail.walk() if not part.is_multipart()]
-    text = ""
-    for part in parts:
-        payload = part.get_payload(decode=True)
-        if isinstance(payload, bytes):
-            text += _decoded(payload, part.get_content_charset("utf-8"))
-    # A mailbox has > before a line that begins with From.
-    text = re.sub(r"^>From ", "From ", text.replace("\r\n", "\n"), flags=re.MULTILINE)
-    return Patch(" ".join(str(mail["subject"]).split()), text)
+def _git(directory: Path, *argv: str, stdin: Path | None = None) -> str:
+    """Run git outside of any repository."""
+    env = git.environment() | {"GIT_CEILING_DIRECTORIES": str(directory.parent)}
+    return run(["git", *argv], cwd=directory, env=env, stdin=stdin, what=f"git {argv[0]}")

@@ -3,22 +3,23 @@
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pagemint import words
 from pagemint.base import cache, disk
 from pagemint.base.errors import Failure
 from pagemint.base.git import git
-from pagemint.base.progress import step
+from pagemint.base.progress import note, step
 from pagemint.trees import mails, sources, trees
 from pagemint.trees import patches as steps
+from pagemint.trees.mail_order import Chosen, Reading
 from pagemint.trees.patches import Topic
 from pagemint.trees.trees import Tree
 
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._+-]{0,19}"
 _SERIES = "series:"
-_FORMS = "DIR, DIR@REV, a mailbox, a directory of patches, or series:TOPIC,..."
+_FORMS = "DIR, DIR@REV, a mailbox or Maildir, a directory of patches, or series:TOPIC,..."
 
 
 @dataclass(frozen=True)
@@ -70,14 +71,8 @@ def _maker(name: str, where: str) -> Callable[[Tree], Tree]:
         return lambda base: _with_topics(name, base, names, topics)
     path = _expanded(where)
     if path.is_file() or (mails.is_directory(path) and not sources.is_tree(path)):
-        patches = mails.read(path)
-        return lambda base: trees.changed(
-            name,
-            base,
-            cache.digest(base.key, *(one.text for one in patches)),
-            f"applying {where} to Linux {base.version}",
-            lambda work: mails.apply(patches, work, path, base.version),
-        )
+        chosen = mails.read(path)
+        return lambda base: _patched(name, where, base, chosen)
     if path.is_dir():
         found = sources.from_tree(path)
         return lambda base: trees.unpatched(name, found)
@@ -100,6 +95,23 @@ def _with_topics(name: str, base: Tree, names: list[str], topics: list[Topic]) -
                 "choose another topic, or another line with --kernel",
             )
     return trees.with_topics(name, base, topics)
+
+
+def _patched(name: str, where: str, base: Tree, chosen: Chosen) -> Tree:
+    """Return base with patches, and say which those are."""
+    parts = [one.diff for patch in chosen.patches for one in (*patch.readings, Reading("", b""))]
+    tree = trees.changed(
+        name,
+        base,
+        cache.digest(base.key, *parts),
+        f"applying {where} to Linux {base.version}",
+        lambda work: mails.apply(chosen, work, _expanded(where), base.version),
+    )
+    applied, left_out = mails.applied(chosen, tree.path)
+    for what, subjects in (("applied", applied), ("left out", left_out)):
+        for subject in subjects:
+            note(f"pagemint: {name}: {what} {subject}")
+    return replace(tree, applied=tuple(applied), not_applied=tuple(left_out))
 
 
 def _expanded(where: str) -> Path:

@@ -60,6 +60,8 @@ class Tree:
         line: the kernel line of its edits and configuration.
         version: the version in its Makefile, such as 7.3.4.
         arch: the architecture that it is built for.
+        applied: the subjects of the mails whose patches it has, in order.
+        not_applied: the subjects of the other mails, each with the reason.
     """
 
     name: str
@@ -68,6 +70,8 @@ class Tree:
     line: str
     version: str
     arch: Arch = X86
+    applied: tuple[str, ...] = ()
+    not_applied: tuple[str, ...] = ()
 
     @property
     def release(self) -> tuple[int, ...]:
