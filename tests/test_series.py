@@ -15,7 +15,7 @@ import pytest
 from command_line import pagemint
 from kernel_lines import LINES
 
-from pagemint.base import files
+from pagemint.base import files, git
 from pagemint.base.errors import Failure
 from pagemint.send import branches, kept, messages
 from pagemint.trees import patches as steps
@@ -65,8 +65,9 @@ def checkout(plain: Path) -> Path:
     return plain
 
 
-def _git(tree: Path, *argv: str) -> str:
-    ended = subprocess.run(["git", *argv], cwd=tree, capture_output=True, text=True)
+def _git(tree: Path, *argv: str, **variables: str) -> str:
+    env = os.environ | variables
+    ended = subprocess.run(["git", *argv], cwd=tree, env=env, capture_output=True, text=True)
     assert ended.returncode == 0, f"git {argv}: {ended.stderr}"
     return ended.stdout
 
@@ -325,24 +326,153 @@ def test_a_hook_of_another_repository_may_call(
     assert _BRANCHES[-1] in _git(tree, "branch", "--show-current")
 
 
-def test_settings_for_commits_do_not_matter(plain: Path, git_home: Path) -> None:
+def _outcome(tree: Path, output: Path) -> tuple[dict[str, str], dict[str, bytes], str]:
+    """Return the mails of a tree, its files once it has the branches, and the last commit."""
+    written = branches.mails(sources.from_tree(tree), output, _TEXTS)
+    branches.commit(tree, _TEXTS)
+    contents = {path: data for path, data in _state(tree).items() if not path.startswith(".git")}
+    mails = {str(one.relative_to(output)): one.read_text() for one in written}
+    return mails, contents, _git(tree, "rev-parse", "HEAD")
+
+
+@pytest.fixture(scope="session")
+def outcome(tmp_path_factory: pytest.TempPathFactory) -> tuple[object, ...]:
+    """The outcome with an identity and a time alone; it does not depend on the user's settings."""
+    home = tmp_path_factory.mktemp("without-settings")
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.startswith("GIT_")]:
+            patch.delenv(name)
+        for name, value in _FIXED.items():
+            patch.setenv(name, value)
+        patch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
+        patch.setenv("HOME", str(home))
+        fake_tree.make(home / "linux")
+        return _outcome(home / "linux", home / "mails")
+
+
+_FIXED = {
+    f"GIT_{role}_{what}": value
+    for role in ("AUTHOR", "COMMITTER")
+    for what, value in (("NAME", _NAME), ("EMAIL", _EMAIL), ("DATE", "2026-11-25T12:00:00Z"))
+}
+_HOOK = "#!/bin/sh\nexit 1\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("format.useAutoBase", "true"),
+        ("format.attach", "true"),
+        ("format.coverFromDescription", "none"),
+        ("format.numberOutput", "nonsense"),
+        ("format.outputDirectory", "elsewhere"),
+        ("format.signature", "mine"),
+        ("format.subjectPrefix", "RFC"),
+        ("format.suffix", ".txt"),
+        ("format.thread", "deep"),
+        ("format.to", "list@example.org"),
+        ("diff.algorithm", "patience"),
+        ("diff.context", "0"),
+        ("diff.external", "false"),
+        ("diff.interHunkContext", "100"),
+        ("diff.mnemonicPrefix", "true"),
+        ("diff.noprefix", "true"),
+        ("diff.orderFile", "/nowhere"),
+        ("diff.renames", "nonsense"),
+        ("diff.statGraphWidth", "1"),
+        ("apply.whitespace", "error-all"),
+        ("apply.ignoreWhitespace", "change"),
+        ("commit.gpgSign", "true"),
+        ("core.abbrev", "40"),
+        ("core.autocrlf", "true"),
+        ("core.quotePath", "nonsense"),
+        ("core.whitespace", "tab-in-indent"),
+        ("i18n.commitEncoding", "utf-16"),
+        ("i18n.logOutputEncoding", "utf-16"),
+        ("init.defaultObjectFormat", "sha256"),
+        ("log.showSignature", "true"),
+        ("log.showRoot", "false"),
+        ("HOME/.config/git/attributes", "* text eol=crlf\n*.c -diff\n"),
+        ("HOME/hooks/pre-commit", _HOOK),
+        ("HOME/hooks/prepare-commit-msg", _HOOK),
+        ("HOME/hooks/post-checkout", _HOOK),
+        ("HOME/hooks/reference-transaction", _HOOK),
+        ("HOME/template/info/attributes", "* text eol=crlf\n"),
+        ("GIT_CONFIG_PARAMETERS", "'core.autocrlf'='true'"),
+        ("GIT_DEFAULT_HASH", "sha256"),
+        ("GIT_DIFF_OPTS", "-u0"),
+        ("GIT_EXTERNAL_DIFF", "false"),
+        ("GIT_GLOB_PATHSPECS", "nonsense"),
+        ("GIT_OBJECT_DIRECTORY", "/nowhere"),
+        ("GIT_TEMPLATE_DIR", "HOME/template"),
+    ],
+)
+def test_settings_of_the_user_do_not_matter(
+    plain: Path,
+    git_home: Path,
+    outcome: tuple[object, ...],
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    value: str,
+) -> None:
+    for fixed in _FIXED.items():
+        monkeypatch.setenv(*fixed)
+    config = {"core.hooksPath": "HOME/hooks", "init.templateDir": "HOME/template"}
+    if name.startswith("HOME/"):
+        file = git_home / name.removeprefix("HOME/")
+        file.parent.mkdir(parents=True)
+        file.write_text(value)
+        file.chmod(0o755)
+    elif name.startswith("GIT_"):
+        monkeypatch.setenv(name, value.replace("HOME", str(git_home)))
+    else:
+        config = {name: value}
     with (git_home / "gitconfig").open("a") as file:
-        file.write("[commit]\n\tgpgSign = true\n[gpg]\n\tprogram = false\n")
-    branches.commit(plain, _TEXTS)
-    assert len(_commits(plain, "base")) == len(_STEPS)
+        for key, text in config.items():
+            section, _, last = key.rpartition(".")
+            file.write(f"[{section}]\n\t{last} = {text.replace('HOME', str(git_home))}\n")
+    assert _outcome(plain, git_home / "mails") == outcome
 
 
-@pytest.mark.parametrize("hook", ["pre-commit", "prepare-commit-msg", "post-checkout"])
-def test_a_hook_that_fails_does_not_matter(plain: Path, git_home: Path, hook: str) -> None:
-    file = git_home / "hooks" / hook
-    file.parent.mkdir()
-    file.write_text("#!/bin/sh\nexit 1\n")
-    file.chmod(0o755)
-    with (git_home / "gitconfig").open("a") as config:
-        config.write(f"[core]\n\thooksPath = {file.parent}\n")
-    branches.commit(plain, _TEXTS)
-    assert _git(plain, "branch", "--show-current").strip() == _BRANCH
-    assert len(_commits(plain, "base")) == len(_STEPS)
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("core.autocrlf", "true"), ("core.eol", "crlf"), ("core.hooksPath", "HOOKS")],
+)
+def test_settings_of_the_repository_do_not_change_files(
+    checkout: Path, git_home: Path, name: str, value: str
+) -> None:
+    (git_home / "post-checkout").write_text(_HOOK)
+    (git_home / "post-checkout").chmod(0o755)
+    _git(checkout, "config", name, value.replace("HOOKS", str(git_home)))
+    branches.commit(checkout, _TEXTS)
+    assert not [path for path, data in _state(checkout).items() if b"\r\n" in data]
+    assert _git(checkout, "branch", "--show-current").strip() == _BRANCH
+
+
+def test_a_branch_is_by_the_author_and_the_committer_of_its_repository(checkout: Path) -> None:
+    for setting in ("author.name", "committer.name"):
+        _git(checkout, "config", setting, f"The {setting}")
+    branches.commit(checkout, _TEXTS)
+    shown = _git(checkout, "show", "-s", "--format=%an <%ae>, %cn%n%b")
+    assert shown.startswith(f"The author.name <{_EMAIL}>, The committer.name\n")
+    assert f"Signed-off-by: The committer.name <{_EMAIL}>\n" in shown
+
+
+def test_a_repository_of_another_owner_is_used_if_the_user_calls_it_safe(
+    checkout: Path, git_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Git has this for its own tests: every repository is another's.
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
+    monkeypatch.setattr(git, "_KEPT", (*git._KEPT, "GIT_TEST_ASSUME_DIFFERENT_OWNER"))
+    git._safe_directories.cache_clear()
+    with pytest.raises(Failure, match="dubious ownership"):
+        branches.commit(checkout, _TEXTS)
+    with (git_home / "gitconfig").open("a") as file:
+        file.write(f"[safe]\n\tdirectory = {checkout}\n")
+    git._safe_directories.cache_clear()
+    branches.commit(checkout, _TEXTS)
+    git._safe_directories.cache_clear()
+    assert _git(checkout, "branch", "--show-current", GIT_TEST_ASSUME_DIFFERENT_OWNER="0")
 
 
 # A branch that cannot be made.
@@ -499,7 +629,7 @@ def test_an_unknown_line_is_one_line(plain: Path, line: str) -> None:
         ("plain", "hash-object", signal.SIGINT),
         ("plain", "update-ref", signal.SIGINT),
         ("plain", "checkout", signal.SIGTERM),
-        ("plain", "config", signal.SIGINT),
+        ("plain", "config --replace-all", signal.SIGINT),
         ("checkout", "apply", signal.SIGTERM),
         ("checkout", "hash-object", signal.SIGTERM),
         ("checkout", "commit-tree", signal.SIGINT),
@@ -520,9 +650,8 @@ def test_an_interruption_leaves_no_half_made_branch(
     real = shutil.which("git")
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin/git").write_text(
-        "#!/bin/sh\nverb=$1\n[ $verb = -c ] && verb=$3\n"
-        f"if [ $verb = {when} ]; then\n"
-        f"\techo >>{tmp_path}/reached\n\tkill -{number:d} $PPID\n\tsleep 0.2\nfi\n"
+        f'#!/bin/sh\ncase "$* " in "{when} "*)\n'
+        f"\techo >>{tmp_path}/reached\n\tkill -{number:d} $PPID\n\tsleep 0.2\nesac\n"
         f'exec {real} "$@"\n'
     )
     (tmp_path / "bin/git").chmod(0o755)
@@ -532,7 +661,7 @@ def test_an_interruption_leaves_no_half_made_branch(
     # On a slow machine a line about the slow stage may come first.
     assert ended.stderr.endswith("pagemint: interrupted; run again to continue\n")
     assert ended.stderr.count("pagemint: ") == 1
-    if when in ("update-ref", "config", "checkout"):
+    if when in ("update-ref", "config --replace-all", "checkout"):
         assert _git(tree, "status", "--porcelain") == ""
         assert len(_commits(tree, "base" if kind == "plain" else "main")) == len(_STEPS)
     else:
@@ -544,15 +673,6 @@ def test_an_interruption_leaves_no_half_made_branch(
 # Mails.
 
 
-@pytest.fixture
-def awkward_settings(git_home: Path) -> None:
-    """Settings of the user that change the form of mails."""
-    with (git_home / "gitconfig").open("a") as file:
-        file.write("[format]\n\tattach = true\n\tcoverFromDescription = none\n")
-        file.write("[diff]\n\tnoprefix = true\n")
-
-
-@pytest.mark.usefixtures("awkward_settings")
 def test_mails_make_the_same_tree_as_the_branch(checkout: Path, tmp_path: Path) -> None:
     found = sources.from_tree(checkout)
     mails = branches.mails(found, tmp_path / "mails", _TEXTS)
@@ -579,7 +699,6 @@ def test_mails_make_the_same_tree_as_the_branch(checkout: Path, tmp_path: Path) 
         )
 
 
-@pytest.mark.usefixtures("awkward_settings")
 def test_the_first_mail_of_a_topic_is_its_cover_letter(plain: Path, tmp_path: Path) -> None:
     branches.mails(sources.from_tree(plain), tmp_path / "mails", _TEXTS)
     for topic in _TOPICS:

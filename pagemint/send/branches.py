@@ -1,16 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Applies topics to a tree as branches, or writes them as mails."""
 
-import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 from pagemint.base import cache, disk
 from pagemint.base.errors import Failure
-from pagemint.base.git import git
+from pagemint.base.git import git, identity
 from pagemint.base.progress import step
 from pagemint.base.run import interruption_put_off
 from pagemint.trees import patches as steps
@@ -49,7 +47,7 @@ def commit(
     found = sources.from_tree(tree)
     line = line or found.line
     chosen = steps.topics() if chosen is None else chosen
-    _identity(tree)
+    who = _identity(tree)
     fresh = not (tree / ".git").exists()
     branches = {one.name: f"pagemint-{steps.nearest_line(line)}-{one.name}" for one in chosen}
     if not fresh:
@@ -61,8 +59,8 @@ def commit(
     made = [branches[name] for name in filled]
     try:
         if fresh:
-            _make_repository(tree, f"Linux {found.version}")
-        heads = _commit_all(tree, "HEAD", changes, texts)
+            _make_repository(tree, f"Linux {found.version}", who)
+        heads = _commit_all(tree, "HEAD", changes, texts, who)
         with interruption_put_off():
             _switch(
                 tree,
@@ -96,7 +94,7 @@ def mails(
     Raises:
         Failure: `output` is not empty, git has no identity, or an edit does not apply exactly.
     """
-    check_output(output)
+    who = check_output(output)
     changes = steps.plan(found.tree, found.line, chosen)
     with tempfile.TemporaryDirectory(prefix="pagemint-") as name:
         scratch = Path(name)
@@ -106,17 +104,14 @@ def mails(
             if (found.tree / path).exists():
                 (repository / path).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(found.tree / path, repository / path)
-        with _same_identity(Path.cwd()):
-            _make_repository(repository, f"Linux {found.version}")
-            before = "base"
-            for topic, head in _commit_all(repository, "HEAD", changes, texts).items():
-                _switch(repository, {topic: (head, texts[f"{topic}/{steps.COVER}"])})
-                # The user's git settings must not change the form of the mails.
-                form = ("--no-attach", "--src-prefix=a/", "--dst-prefix=b/")
-                cover = ("--cover-letter", "--cover-from-description=subject")
-                target = ("-o", str(written / topic), f"{before}..{topic}")
-                git(repository, "format-patch", "-q", *form, *cover, *target)
-                before = topic
+        _make_repository(repository, f"Linux {found.version}", who)
+        before = "base"
+        for topic, head in _commit_all(repository, "HEAD", changes, texts, who).items():
+            _switch(repository, {topic: (head, texts[f"{topic}/{steps.COVER}"])})
+            cover = ("--cover-letter", "--cover-from-description=subject")
+            target = ("-o", str(written / topic), f"{before}..{topic}")
+            git(repository, "format-patch", "-q", *cover, *target, **who)
+            before = topic
         try:
             with interruption_put_off():
                 output.mkdir(parents=True, exist_ok=True)
@@ -128,31 +123,15 @@ def mails(
             raise Failure(f"cannot write {output}: {error.strerror}", "name another one") from error
 
 
-def _identity(directory: Path) -> str:
-    """Return git's own "Name <email>" for commits made in `directory`."""
+def _identity(directory: Path) -> dict[str, str]:
+    """Return git.identity(), and say what to do without one."""
     try:
-        ident = git(directory, "var", "GIT_COMMITTER_IDENT")
+        return identity(directory)
     except Failure as failure:
         raise Failure(
-            "git does not know who signs the patches off",
+            f"git does not know who signs the patches off ({failure.message})",
             "set user.name and user.email with git config",
         ) from failure
-    return ident.rsplit(" ", 2)[0]
-
-
-@contextmanager
-def _same_identity(directory: Path) -> Iterator[None]:
-    """Make git use the identity of `directory`, wherever it runs."""
-    name, email = _identity(directory).rsplit(" <", 1)
-    before = dict(os.environ)
-    for role in ("AUTHOR", "COMMITTER"):
-        os.environ[f"GIT_{role}_NAME"] = name
-        os.environ[f"GIT_{role}_EMAIL"] = email.rstrip(">")
-    try:
-        yield
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
 
 
 def _check_clean(tree: Path, branches: Sequence[str]) -> None:
@@ -166,8 +145,11 @@ def _check_clean(tree: Path, branches: Sequence[str]) -> None:
             )
 
 
-def check_output(output: Path) -> None:
+def check_output(output: Path) -> dict[str, str]:
     """Check that the directory for mails is empty and writable, and that git has an identity.
+
+    Returns:
+        variables with which the mails are from the committer, who signs them off.
 
     Raises:
         Failure: the directory is not empty or cannot be written, or git has no identity.
@@ -175,15 +157,17 @@ def check_output(output: Path) -> None:
     if output.exists() and (not output.is_dir() or any(output.iterdir())):
         raise Failure(f"{output} is not an empty directory", "name a new one")
     disk.check_directory(output, str(output), "name another one")
-    _identity(Path.cwd())
+    who = _identity(Path.cwd())
+    name, email = who["GIT_COMMITTER_NAME"], who["GIT_COMMITTER_EMAIL"]
+    return who | {"GIT_AUTHOR_NAME": name, "GIT_AUTHOR_EMAIL": email}
 
 
-def _make_repository(tree: Path, message: str) -> None:
+def _make_repository(tree: Path, message: str, who: dict[str, str]) -> None:
     """Make `tree` a git repository with all its files in one commit."""
     with step(f"committing {message} as the base"):
         git(tree, "init", "-q", "-b", "base")
         git(tree, "add", "-A", "--force")
-        git(tree, "commit", "-q", "--no-gpg-sign", "-m", message)
+        git(tree, "commit", "-q", "-m", message, **who)
 
 
 def _switch(tree: Path, branches: dict[str, tuple[str, str]]) -> None:
@@ -212,7 +196,11 @@ def _switch(tree: Path, branches: dict[str, tuple[str, str]]) -> None:
 
 
 def _commit_all(
-    repository: Path, base: str, changes: list[Change], texts: dict[str, str]
+    repository: Path,
+    base: str,
+    changes: list[Change],
+    texts: dict[str, str],
+    who: dict[str, str],
 ) -> dict[str, str]:
     """Commit each change on top of `base`, through a separate index.
 
@@ -221,11 +209,12 @@ def _commit_all(
         base: a commit.
         changes: the changes of the steps.
         texts: the message of each step.
+        who: variables with the author and the committer.
 
     Returns:
         the last commit of each topic.
     """
-    who = _identity(repository)
+    signer = f"{who['GIT_COMMITTER_NAME']} <{who['GIT_COMMITTER_EMAIL']}>"
     parent = git(repository, "rev-parse", base).strip()
     heads = {}
     with tempfile.TemporaryDirectory(prefix="pagemint-") as name:
@@ -239,7 +228,8 @@ def _commit_all(
                 entry = f"100644,{git(repository, *argv).strip()},{path}"
                 git(repository, "update-index", "--add", "--cacheinfo", entry, **index)
             tree = git(repository, "write-tree", **index).strip()
-            message = f"{texts[change.step.path]}\nSigned-off-by: {who}\n"
-            parent = git(repository, "commit-tree", tree, "-p", parent, "-m", message).strip()
+            message = f"{texts[change.step.path]}\nSigned-off-by: {signer}\n"
+            made = git(repository, "commit-tree", tree, "-p", parent, "-m", message, **who)
+            parent = made.strip()
             heads[change.step.topic] = parent
     return heads
