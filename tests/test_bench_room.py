@@ -32,7 +32,7 @@ def _check(size: str, workloads: str | None) -> None:
 @given(available=st.integers(1 << 26, 1 << 34))
 def test_bench_takes_what_doctor_offers(available: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(machine, "memory", lambda: {"MemAvailable": available})
+        patch.setattr(machine, "free", lambda: available)
         found = doctor.check_memory(bench_room.free())
         if found.ok:
             _check("100GB", None)
@@ -51,7 +51,7 @@ def test_bench_takes_what_doctor_offers(available: int) -> None:
 )
 def test_bench_takes_the_size_that_it_offers(available: int, workload: str) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(machine, "memory", lambda: {"MemAvailable": available})
+        patch.setattr(machine, "free", lambda: available)
         with pytest.raises(Failure) as refused:
             _check("16TB", workload)
         offered = re.search(r"give --size (\w+) or less", str(refused.value))
@@ -69,7 +69,7 @@ def test_doctor_judges_memory() -> None:
 
 
 def test_a_workload_that_does_not_fit_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine, "memory", lambda: {"MemAvailable": 2_000_000_000})
+    monkeypatch.setattr(machine, "free", lambda: 2_000_000_000)
     with pytest.raises(Failure) as refused:
         _check("1GB", "fsdax,folio")
     assert str(refused.value).startswith("folio takes 2.1 GB")

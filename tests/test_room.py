@@ -13,7 +13,7 @@ from pagemint.guests.outside import room
 @given(free=st.integers(1 << 29, 1 << 36), accel=st.sampled_from(["kvm", "tcg"]))
 def test_a_size_that_is_offered_is_taken(free: int, accel: str) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(machine, "memory", lambda: {"MemAvailable": free})
+        patch.setattr(machine, "free", lambda: free)
         try:
             size = room.default(accel)
         except Failure as failure:

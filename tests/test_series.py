@@ -427,10 +427,10 @@ def test_settings_of_the_user_do_not_matter(
         monkeypatch.setenv(name, value.replace("HOME", str(git_home)))
     else:
         config = {name: value}
-    with (git_home / "gitconfig").open("a") as file:
+    with (git_home / "gitconfig").open("a") as settings:
         for key, text in config.items():
             section, _, last = key.rpartition(".")
-            file.write(f"[{section}]\n\t{last} = {text.replace('HOME', str(git_home))}\n")
+            settings.write(f"[{section}]\n\t{last} = {text.replace('HOME', str(git_home))}\n")
     assert _outcome(plain, git_home / "mails") == outcome
 
 

@@ -18,6 +18,7 @@ import fake_tree
 import pytest
 from kernel_lines import WHOLE
 
+from pagemint.base import machine
 from pagemint.send import branches, messages
 from pagemint.trees import patches as steps
 from pagemint.trees import sources, stock, trees
@@ -192,7 +193,7 @@ def _build(
     """Build with all warnings of W=1, and with sparse on each source that is compiled."""
     (built / ".config").write_text(config)
     output = ""
-    jobs = f"-j{os.cpu_count() or 1}"
+    jobs = f"-j{machine.cpus()}"
     checked = ["W=1", "C=1", _SPARSE]
     targets = made.config.wanted(objects)
     # Kbuild reaches this directory by two ways, which would race.
@@ -294,7 +295,7 @@ def _coccinelle(tree: Path, files: list[str]) -> set[tuple[str, str]]:
         return {(os.path.normpath(path), said) for path, said in found}
 
     scripts = sorted((tree / "scripts/coccinelle").rglob("*.cocci"))
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    with ThreadPoolExecutor(machine.cpus()) as pool:
         return set().union(*pool.map(ask, scripts))
 
 

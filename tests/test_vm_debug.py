@@ -138,7 +138,7 @@ def kunit() -> list[str | Path]:
     options = ["--arch=x86_64", *(f"--kunitconfig={config}" for config in configs)]
 
     def make(work: Path) -> None:
-        argv = [*tool, "build", *options, f"--jobs={os.cpu_count()}", f"--build_dir={work}"]
+        argv = [*tool, "build", *options, f"--jobs={machine.cpus()}", f"--build_dir={work}"]
         run_program(argv, env=trees.environment(), what="kunit.py build")
 
     key = cache.digest(patched.key, str(patched.path), *configs, machine.compiler())

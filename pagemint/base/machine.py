@@ -1,10 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""This machine: its memory, its compiler, and its description in a result."""
+"""This machine: its memory, CPUs and compiler, and its description in a result.
+
+A cgroup can allow less memory and fewer CPUs than the machine has, and each cgroup above it, too.
+A process can be bound to some CPUs. Functions that take `root` read /proc and the cgroups below it.
+"""
 
 import datetime
 import os
 import platform
-from collections.abc import Collection
+import sys
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 from functools import cache as once
 from pathlib import Path
 from typing import Any
@@ -12,11 +18,128 @@ from typing import Any
 from pagemint import __version__
 from pagemint.base.run import run
 
+_ROOT = Path("/")
 
-def memory() -> dict[str, int]:
+
+@dataclass(frozen=True)
+class _Cgroup:
+    """A cgroup of this process, or one above it.
+
+    Attributes:
+        name: its path below the mount.
+        path: its directory.
+        unified: whether it is one of version 2.
+    """
+
+    name: str
+    path: Path
+    unified: bool
+
+    def value(self, unified: str, legacy: str) -> int | None:
+        """Return the first number in its file of this name; None without one, or without limit."""
+        words = _read(self.path / (unified if self.unified else legacy)).split()
+        return int(words[0]) if words and words[0].isdecimal() else None
+
+
+def memory(root: Path = _ROOT) -> dict[str, int]:
     """Return /proc/meminfo in bytes."""
-    fields = (line.split() for line in Path("/proc/meminfo").read_text().splitlines())
+    fields = (line.split() for line in (root / "proc/meminfo").read_text().splitlines())
     return {name.rstrip(":"): int(value) * 1024 for name, value, *_ in fields}
+
+
+def free(root: Path = _ROOT) -> int:
+    """Return the bytes of memory that this process can take: the least that a limit leaves."""
+    return min(memory(root)["MemAvailable"], _left(root)[0])
+
+
+def confines(root: Path = _ROOT) -> str:
+    """Return the cgroup whose limit is less than the available memory, or ""."""
+    left, name = _left(root)
+    return name if left < memory(root)["MemAvailable"] else ""
+
+
+def unused() -> str:
+    """Return how messages call the memory of free(): "free", in a cgroup if one confines it."""
+    name = confines()
+    return f"free in the cgroup {name}" if name else "free"
+
+
+def cpus(root: Path = _ROOT) -> int:
+    """Return the number of CPUs that this process can keep busy."""
+    status = _fields(root / "proc/self/status")
+    allowed = status.get("Cpus_allowed_list:", "")
+    bounds = [one.split("-") for one in allowed.split(",") if one]
+    counts = [sum(int(one[-1]) - int(one[0]) + 1 for one in bounds) or os.cpu_count() or 1]
+    for group in _cgroups("cpu", root):
+        quota = group.value("cpu.max", "cpu.cfs_quota_us")
+        if quota is not None:
+            words = _read(group.path / "cpu.max").split()
+            period = int(words[1]) if group.unified else group.value("", "cpu.cfs_period_us")
+            counts.append(quota // (period or 100_000))
+    return max(min(counts), 1)
+
+
+def oom_kills(root: Path = _ROOT) -> int:
+    """Return how many processes the kernel has killed so far, for want of memory."""
+    return int(_fields(root / "proc/vmstat").get("oom_kill", 0))
+
+
+def _left(root: Path) -> tuple[int, str]:
+    """Return the least bytes that a cgroup leaves, and its name."""
+    least = (sys.maxsize, "")
+    for group in _cgroups("memory", root):
+        limits = [
+            group.value("memory.max", "memory.limit_in_bytes"),
+            group.value("memory.high", ""),
+        ]
+        limit = min((one for one in limits if one is not None), default=None)
+        used = group.value("memory.current", "memory.usage_in_bytes")
+        if limit is None or used is None:
+            continue
+        stat = _fields(group.path / "memory.stat")
+        prefix = "" if group.unified else "total_"
+        # The kernel frees pages of files before it kills.
+        cached = sum(int(stat.get(f"{prefix}{one}_file", 0)) for one in ("active", "inactive"))
+        least = min(least, (max(limit - used + cached, 0), group.name))
+    return least
+
+
+def _cgroups(controller: str, root: Path) -> Iterator[_Cgroup]:
+    """Yield the cgroups of this process that can have a controller, each with those above it."""
+    inside: dict[str, str] = {}
+    for line in _read(root / "proc/self/cgroup").splitlines():
+        _, controllers, path = line.split(":", 2)
+        inside |= dict.fromkeys(controllers.split(","), path)
+    for line in _read(root / "proc/self/mountinfo").splitlines():
+        first, _, last = line.partition(" - ")
+        # Spaces in these paths are octal.
+        top, mount = (one.replace("\\040", " ") for one in first.split()[3:5])
+        kind, _, settings = (last.split() + [""] * 3)[:3]
+        unified = kind == "cgroup2"
+        mine = inside.get("" if unified else controller)
+        if mine is None or not (
+            unified or (kind == "cgroup" and controller in settings.split(","))
+        ):
+            continue
+        # In a container, the mount can begin at its cgroup, or the path be of another one.
+        below = mine.removeprefix(top) if mine.startswith(top) else ""
+        here = Path(below.strip("/"))
+        base = root / mount.lstrip("/")
+        for one in (here, *here.parents):
+            yield _Cgroup(f"/{one}" if one.name else "/", base / one, unified)
+
+
+def _fields(file: Path) -> dict[str, str]:
+    """Return the second word of each line by its first."""
+    lines = (line.split() for line in _read(file).splitlines())
+    return {words[0]: words[1] for words in lines if len(words) > 1}
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text()
+    except OSError:
+        return ""
 
 
 def about() -> dict[str, Any]:
@@ -34,6 +157,7 @@ def about() -> dict[str, Any]:
         ],
         "cpu_class": cpu_class(flags),
         "virtual": "hypervisor" in flags,
+        # Those of the machine, whatever a limit allows.
         "cpus": os.cpu_count() or 1,
         "memory_bytes": memory()["MemTotal"],
         "load_average": os.getloadavg()[0],

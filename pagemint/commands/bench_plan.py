@@ -2,7 +2,6 @@
 """Checks the arguments of `pagemint bench`, and builds the code that it times."""
 
 import argparse
-import os
 import platform
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
@@ -345,7 +344,7 @@ def _patience(runs: int | None, precise: bool, most: int) -> Patience:
 
 def _threads(text: str | None) -> tuple[int, ...]:
     if text is None:
-        return tuple(sorted({1, min(MOST_THREADS, len(os.sched_getaffinity(0)))}))
+        return tuple(sorted({1, min(MOST_THREADS, machine.cpus())}))
     return tuple(dict.fromkeys(_checked_threads(one) for one in text.split(",")))
 
 
@@ -378,7 +377,8 @@ def check_machine(workloads: Sequence[Workload], asked: Sequence[Asked]) -> None
             needed = one.memory(setting)
             if needed <= free:
                 continue
-            missing = f"takes {format_size(needed)}, and {format_size(free)} of memory are free"
+            room = f"{format_size(free)} of memory are {machine.unused()}"
+            missing = f"takes {format_size(needed)}, and {room}"
             if not one.sized:
                 raise Failure(f"{one.name} {missing}", _without(workloads, free))
             most = bench_room.largest(workloads, free)

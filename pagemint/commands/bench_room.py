@@ -18,7 +18,7 @@ _MB = 10**6
 
 def free() -> int:
     """Return the bytes that a bench may take: a little less than what is available."""
-    return int(machine.memory()["MemAvailable"] * 0.95)
+    return int(machine.free() * 0.95)
 
 
 def needed(workloads: Collection[Workload], size: int) -> int:

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from pagemint.base import cache, disk, returns
+from pagemint.base import cache, disk, machine, returns
 from pagemint.base.progress import step
 from pagemint.base.run import BENCH_PACKAGES, PACKAGES, find
 from pagemint.base.sizes import format_size
@@ -151,7 +151,9 @@ def check_memory(free: int) -> Check:
     options = [f"--size {most}"] if most and bench_room.needed(sized, _SIZE) > free else []
     options += [f"--workload {','.join(fit)}"] if len(fit) < len(workloads) else []
     remedy = f"end some programs, or run bench with {' '.join(options)}"
-    found = f"{format_size(free)} free, {format_size(needed)} needed for a 100 GB device"
+    found = (
+        f"{format_size(free)} {machine.unused()}, {format_size(needed)} needed for a 100 GB device"
+    )
     return Check("memory", free >= needed, found, remedy)
 
 
@@ -191,7 +193,7 @@ def _check_load() -> Check:
     return Check(
         "idle CPUs",
         load < count / 2,
-        f"{count} CPUs, load average {load:.2f}",
+        f"{count} CPUs, of which bench uses {machine.cpus()}; load average {load:.2f}",
         "wait for other work to end: times will vary",
         needed=False,
     )

@@ -103,6 +103,7 @@ def _private_size(text: str) -> int:
     size = parse_size(text) // SECTION_BYTES * SECTION_BYTES
     if not size:
         raise Failure(f"{text} of private memory is too little", "give at least 128MiB")
+    # Limits of cgroups do not count memmaps.
     free = machine.memory()["MemAvailable"]
     if size // 64 > free // 2:
         raise Failure(

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Kernel objects, compiled by the kernel's own build from the base and the patched tree."""
 
-import os
 import re
 import shutil
 from collections.abc import Iterable
@@ -9,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from pagemint.base import cache, disk
+from pagemint.base import cache, disk, machine
 from pagemint.base.errors import Failure
 from pagemint.base.machine import compiler
 from pagemint.base.progress import step
@@ -140,11 +139,11 @@ def make(tree: Tree, build_dir: Path, *targets: str, jobs: int | None = None) ->
         tree: the tree to build.
         build_dir: the build directory, which also keeps a log of each target.
         targets: targets and variables of make.
-        jobs: number of jobs at once; by default the number of CPUs.
+        jobs: number of jobs at once; by default the number of CPUs that this process can use.
     """
     name = re.sub(r"\W+", "_", targets[-1])
     what = f"make {targets[-1]} in the {tree.name} tree"
-    argv = ["make", "-s", f"-j{jobs or os.cpu_count() or 1}", f"O={build_dir}"]
+    argv = ["make", "-s", f"-j{jobs or machine.cpus()}", f"O={build_dir}"]
     argv += [*tree.arch.variables, *targets]
     run(argv, cwd=tree.path, env=trees.environment(), log=build_dir / f"{name}.log", what=what)
 

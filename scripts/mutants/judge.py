@@ -18,7 +18,7 @@ import pytest
 from mutants import hosts
 from mutants.faults import Mutant
 from mutants.hosts import HostBuilder
-from pagemint.base import files
+from pagemint.base import files, machine
 from pagemint.base.errors import Failure
 from pagemint.base.progress import step
 from pagemint.trees import objects
@@ -171,10 +171,10 @@ class Judge:
         global _judge
         _judge = self
         waiting = iter(mutants)
+        free = machine.cpus()
         # A fork has the judge.
-        with ProcessPoolExecutor(os.cpu_count(), multiprocessing.get_context("fork")) as pool:
+        with ProcessPoolExecutor(free, multiprocessing.get_context("fork")) as pool:
             running: dict[Future[Verdict], Mutant] = {}
-            free = os.cpu_count() or 1
             while True:
                 if time.monotonic() < end:
                     for mutant in itertools.islice(waiting, free - len(running)):

@@ -22,11 +22,11 @@ def parse(text: str) -> int:
     size = parse_size(text)
     if size < _SMALLEST:
         raise Failure(f"a device of {text} is too small", "give at least 512MiB")
-    needed, free = _needed(size), machine.memory()["MemAvailable"]
+    needed, free = _needed(size), machine.free()
     if needed > free:
         raise Failure(
             f"a device of {format_size(size)} takes {format_size(needed)} of this machine's "
-            f"memory, of which {format_size(free)} are free",
+            f"memory, of which {format_size(free)} are {machine.unused()}",
             f"give --size {_fitting(size) // 2**20}MiB or less",
         )
     return size
@@ -65,13 +65,13 @@ def _needed(size: int) -> int:
 
 def _fitting(wanted: int) -> int:
     """Return the largest size up to `wanted` that this machine can hold."""
-    free = machine.memory()["MemAvailable"] * 0.9
+    free = machine.free() * 0.9
     while _needed(wanted) > free and wanted > _SMALLEST:
         wanted = max(wanted // 2, _SMALLEST)
     if _needed(wanted) > free:
         raise Failure(
             f"a guest takes {format_size(_needed(_SMALLEST))} of memory, "
-            f"and {format_size(int(free))} are free",
+            f"and {format_size(int(free))} are {machine.unused()}",
             "end some programs, or use a larger machine",
         )
     return wanted
