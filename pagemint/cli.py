@@ -51,13 +51,14 @@ def guarded(work: Callable[[], int]) -> int:
         signal.signal(signal.SIGTERM, _interrupt)
         if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
             signal.signal(signal.SIGHUP, _interrupt)
-        status = work()
-        sys.stdout.flush()
-        return status
+        try:
+            return work()
+        finally:
+            _flush()
     except KeyboardInterrupt:
         return _fail("interrupted; run again to continue", 130)
     except BrokenPipeError:
-        _drop_output()
+        _drop_output(1)
         return 1
     except Exception as error:
         return _report(error)
@@ -88,6 +89,7 @@ def _run(argv: list[str]) -> int:
         raise AssertionError("argparse accepted an unknown command")
     module = _module(name)
     try:
+        _check_streams()
         status: int = module.main(parser([name]).parse_args(argv))
     except (SystemExit, Exception) as error:
         # A subcommand whose exit status is an answer has statuses of its own for failures.
@@ -96,7 +98,7 @@ def _run(argv: list[str]) -> int:
         if own is None:
             raise
         if isinstance(error, BrokenPipeError):
-            _drop_output()
+            _drop_output(1)
         elif isinstance(error, Exception):
             _report(error)
         return int(own)
@@ -115,7 +117,7 @@ def _report(error: Exception) -> int:
     if isinstance(error, Failure):
         return _fail(str(error), 1)
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-        where = f" for {error.filename}" if error.filename else ""
+        where = f" for {error.filename}" if error.filename else " for a file or the output"
         return _fail(f"the disk is full: no room{where}; free some space and run again", 1)
     if isinstance(error, PermissionError) and error.filename:
         text = f"cannot use {error.filename}: {error.strerror}"
@@ -128,11 +130,57 @@ def _report(error: Exception) -> int:
     return _fail(f"internal error: {text}; please report this with PAGEMINT_DEBUG=1 output", 70)
 
 
-def _drop_output() -> None:
-    """Keep the flush of stdout at exit from failing again."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+def _check_streams() -> None:
+    """Check that stdout is open; give stdin and stderr something to stand for, if they are not.
+
+    The next file that is opened would take the place of a closed one, and receive its output.
+
+    Raises:
+        Failure: stdout is closed.
+    """
+    for descriptor, name in ((0, "stdin"), (1, "stdout"), (2, "stderr")):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            null = os.open(os.devnull, os.O_RDWR)
+            os.dup2(null, descriptor)
+            if null != descriptor:
+                os.close(null)
+            setattr(sys, name, os.fdopen(descriptor, "r" if descriptor == 0 else "w"))
+            if name == "stdout":
+                closed = Failure("standard output is closed", "redirect it to a file or /dev/null")
+                raise closed from None
+
+
+def _flush() -> None:
+    """Write what is left of stdout.
+
+    Raises:
+        Failure: it cannot be written.
+    """
+    if sys.stdout is None:  # closed, for --version or a script
+        return
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        _drop_output(1)
+        raise Failure(
+            f"cannot write standard output: {error.strerror}", "redirect it to another file"
+        ) from error
+
+
+def _drop_output(descriptor: int) -> None:
+    # Imported late: few commands end that way, and rich takes time to load.
+    from pagemint.base.progress import drop_output
+
+    drop_output(descriptor)
 
 
 def _fail(text: str, status: int) -> int:
-    print(f"pagemint: {text}", file=sys.stderr)
+    try:
+        print(f"pagemint: {text}", file=sys.stderr, flush=True)
+    except OSError:
+        _drop_output(2)
     return status

@@ -8,6 +8,7 @@ lock on its stamp file until they end. The stamp's modification time is the time
 import fcntl
 import hashlib
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -15,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
+from pagemint.base import disk
 from pagemint.base.errors import Failure
 from pagemint.base.progress import note
 
@@ -45,6 +47,31 @@ def root() -> Path:
     base = os.environ.get("XDG_CACHE_HOME", "")
     # The XDG specification says to ignore relative paths.
     return (Path(base) if base.startswith("/") else Path.home() / ".cache") / "pagemint"
+
+
+def check() -> None:
+    """Check that the cache can be written, that kernels build in it, and that their programs run.
+
+    Raises:
+        Failure: it cannot, or they do not. The message names the directory.
+    """
+    path = root()
+    elsewhere = "set XDG_CACHE_HOME to another directory"
+    # kbuild refuses blanks and colons; make and the shell read the others as their own.
+    awkward = re.search(r"""[\s:#$%;&|<>*?()\[\]{}!`'"\\]""", str(path))
+    if awkward:
+        raise Failure(
+            f"the cache {path} has {awkward[0]!r} in its name, and kernels do not build there",
+            f"{elsewhere}, whose name has letters and digits: XDG_CACHE_HOME=/var/tmp/pagemint",
+        )
+    there = disk.existing(path)
+    if os.statvfs(there).f_flag & os.ST_NOEXEC:
+        raise Failure(
+            f"the cache {path} is on a file system that is mounted noexec, so no program runs "
+            "from it",
+            f"{elsewhere} on a file system whose programs may run",
+        )
+    disk.check_directory(there, f"the cache {path}", f"{elsewhere} of yours")
 
 
 def find(kind: str, key: str) -> Path | None:
@@ -170,6 +197,7 @@ def locked(path: Path, what: str) -> Iterator[None]:
     Programs that run.run() starts meanwhile inherit the lock. If this process is killed, they keep
     it until they end.
     """
+    check()
     lock = path.with_name(f"{path.name}.lock")
     try:
         lock.parent.mkdir(parents=True, exist_ok=True)

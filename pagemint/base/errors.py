@@ -23,6 +23,10 @@ class MachineFailure(Failure):
     """A failure of this machine: its disk is full, it lacks a program, or has no network."""
 
 
+class OutOfMemory(MachineFailure):
+    """A program was killed for want of memory: it has to take less."""
+
+
 class TreeFailure(Failure):
     """A failure of one tree: it does not build, lacks the code, or its code cannot run.
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Progress on stderr: a live line on a terminal, one plain line for each long stage elsewhere."""
 
+import os
 import sys
 import threading
 import time
@@ -23,6 +24,16 @@ from rich.text import Text
 
 _WORTH = 2.0  # seconds; a shorter stage leaves no line
 _asked: list[Callable[[], str]] = []  # by doing(), the innermost last
+
+
+def drop_output(descriptor: int) -> None:
+    """Let what is still to be written to stdout (1) or stderr (2) vanish: nothing can read it.
+
+    Python would otherwise fail at its exit, which flushes both.
+    """
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, descriptor)
+    os.close(null)
 
 
 def note(text: str) -> None:
@@ -150,8 +161,12 @@ class _Lines:
                 self.write(f"{stage} ... {seconds:.1f} s")
 
     def _put(self, text: str) -> None:
-        sys.stderr.write(text)
-        sys.stderr.flush()
+        try:
+            sys.stderr.write(text)
+            sys.stderr.flush()
+        except OSError:
+            # Progress that cannot be written must not end the work.
+            drop_output(2)
 
 
 _lines = _Lines()

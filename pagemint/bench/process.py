@@ -8,7 +8,8 @@ import time
 from types import TracebackType
 from typing import Self
 
-from pagemint.base.errors import Failure, MachineFailure, TreeFailure
+from pagemint.base import machine
+from pagemint.base.errors import Failure, MachineFailure, OutOfMemory, TreeFailure
 from pagemint.bench.link import Program
 from pagemint.words import AGAIN, BASE
 
@@ -20,18 +21,25 @@ PATIENCE = 120.0
 
 _LENIENCE = 20  # times as long as the longest command so far: the first one touches all memory
 
-# The remedy for an error whose text has these words.
+_REPORT = "report this line"
+_FAULT = f"fix the workload if it is yours; otherwise {_REPORT}"
+# The remedies by the kind of an error; see host.h.
 _REMEDIES = {
-    "fault at": "fix the workload if it is yours; otherwise report this line",
-    "BUG or WARN": "fix the workload if it is yours; otherwise report this line",
-    "the command": "compare it with its NATIVE_COMMAND() in pagemint/bench/",
-    "has no stand-in": "add one to pagemint/bench/host/stubs.c, or the object that defines it to "
+    "command": "compare it with its NATIVE_COMMAND() in pagemint/bench/",
+    "execmem": "allow memory that is writable and executable (SELinux: setsebool deny_execmem off; "
+    "a systemd unit: MemoryDenyWriteExecute=no), or run this elsewhere",
+    "fault": _FAULT,
+    "memory": "free memory, or give a smaller --size",
+    "refused": _FAULT,
+    "stand-in": "add one to pagemint/bench/host/stubs.c, or the object that defines it to "
     "NATIVE_OBJECTS()",
+    "system": _REPORT,
+    "threads": "raise the limit on processes (ulimit -u, pids.max), or give fewer --threads",
 }
 
 
-# The beginning of an error that no tree is to blame for.
-_OF_THE_MACHINE = ("out of ", "it was ended by SIGKILL")
+# The kinds that no tree is to blame for.
+_OF_THE_MACHINE = ("execmem", "memory", "system", "threads")
 
 
 class Answer(dict[str, str]):
@@ -67,6 +75,7 @@ class Host:
         """Start `program`, which inherits the file descriptor `memory` unless that is -1."""
         self.failed = False
         self._longest = 0.0
+        self._oom_kills = machine.oom_kills()
         try:
             self._child: subprocess.Popen[str] = subprocess.Popen(
                 [program.path, program.traps, program.sites],
@@ -127,14 +136,12 @@ class Host:
         limit = PATIENCE + _LENIENCE * self._longest
         if tree and not self._answers(limit):
             self._child.kill()
-            raise self._failure(words, tree, f"it did not end within {limit:.0f} s")
+            raise self._failure(words, tree, f"fault: it did not end within {limit:.0f} s")
         line: str = self._child.stdout.readline()
         self._longest = max(self._longest, time.monotonic() - begun)
         answer = line.strip()
         if not line or answer.startswith("error"):
-            # Without a whole line the program has ended, or is about to end.
-            why = answer.removeprefix("error").strip() or _end(self._child.wait())
-            raise self._failure(words, tree, why)
+            raise self._failure(words, tree, answer.removeprefix("error").strip())
         found = Answer(command)
         for word in answer.split():
             name, value = word.split("=", 1)
@@ -148,23 +155,41 @@ class Host:
         poll.register(self._child.stdout, select.POLLIN)
         return bool(poll.poll(limit * 1000))
 
-    def _failure(self, words: str, tree: str, why: str) -> Failure:
-        """Return the failure of a command, which blames the tree whose code ran, if any."""
+    def _failure(self, words: str, tree: str, error: str) -> Failure:
+        """Return the failure of a command, which blames the tree whose code ran, if any.
+
+        Args:
+            words: the command.
+            tree: the tree that the command names; "" if it names none.
+            error: the error, which begins with its kind; "" if the program just ended.
+        """
         self.failed = True
-        if why.startswith("tree="):  # a command that runs the code of all trees
-            tree, _, why = why.removeprefix("tree=").partition(" ")
-        remedies = (remedy for part, remedy in _REMEDIES.items() if part in why)
-        remedy = next(remedies, "free memory if it ran out of it; otherwise report this line")
-        message = f"the native host failed at '{words}': {why}"
-        if tree in ("", BASE, AGAIN) or why.startswith(_OF_THE_MACHINE):
-            return Failure(message, remedy)
-        return TreeFailure(message, remedy, tree, why)
+        where = f"the native host failed at '{words}'"
+        if not error:
+            status = self._child.wait()
+            if status == -signal.SIGKILL:
+                return self._killed(where)
+            error = f"fault: {_end(status)}"
+        if error.startswith("tree="):  # a command that runs the code of all trees
+            tree, _, error = error.removeprefix("tree=").partition(" ")
+        kind, _, why = error.partition(": ")
+        if tree in ("", BASE, AGAIN) or kind in _OF_THE_MACHINE:
+            return Failure(f"{where}: {why}", _REMEDIES[kind])
+        return TreeFailure(f"{where}: {why}", _REMEDIES[kind], tree, why)
+
+    def _killed(self, where: str) -> Failure:
+        """Return the failure of a program that SIGKILL ended."""
+        if machine.oom_kills() > self._oom_kills or machine.confines():
+            return OutOfMemory(
+                f"{where}: it was killed, probably for want of memory", _REMEDIES["memory"]
+            )
+        return MachineFailure(f"{where}: it was killed", "find out who sent SIGKILL, and run again")
 
 
 def _end(status: int) -> str:
-    """Return how the program ended without an answer."""
+    """Return how a program ended, in words."""
     return (
-        f"it was ended by {signal.Signals(-status).name}"
+        f"it ended by {signal.Signals(-status).name}"
         if status < 0
-        else (f"it ended with status {status}")
+        else f"it ended with status {status}"
     )

@@ -105,7 +105,10 @@ def main(args: argparse.Namespace) -> int:
     limits: list[Limit] = []
     with Hosts(ready.programs) as hosts:
         for workload, asked in bench_plan.settings(ready):
-            with bar(_title(workload, asked), ready.patience.least) as done:
+            with (
+                bench_plan.smaller_size(workload, asked),
+                bar(_title(workload, asked), ready.patience.least) as done,
+            ):
                 more, bounds = measure(
                     hosts.of(workload, asked),
                     workload,
@@ -158,6 +161,7 @@ def _judge_expected(args: argparse.Namespace, ready: Plan, expected: Expectation
     patience = Patience(least=expect.PLACEMENTS * ready.patience.least, seconds=0)
     with (
         Hosts(ready.programs) as hosts,
+        bench_plan.smaller_size(workload, asked),
         bar(_title(workload, asked), patience.least) as done,
     ):
         hosted = hosts.of(narrow, asked)

@@ -3,13 +3,14 @@
 
 import argparse
 import platform
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pagemint import words
 from pagemint.base import cache, machine, returns
-from pagemint.base.errors import Failure, TreeFailure
+from pagemint.base.errors import Failure, OutOfMemory, TreeFailure
 from pagemint.base.progress import note
 from pagemint.base.sizes import format_size, parse_size
 from pagemint.bench import identity, link, own_workloads, variants
@@ -386,6 +387,24 @@ def check_machine(workloads: Sequence[Workload], asked: Sequence[Asked]) -> None
                 f"the memmap of {format_size(setting.device_bytes)} {missing}",
                 f"give --size {most} or less" if most else "end some programs",
             )
+
+
+@contextmanager
+def smaller_size(workload: Workload, asked: Asked) -> Iterator[None]:
+    """Let a failure for want of memory name a --size that fits.
+
+    The free memory was enough by its figures; half of what was needed is a safe choice.
+
+    Raises:
+        OutOfMemory: the work in the `with` statement raised it.
+    """
+    try:
+        yield
+    except OutOfMemory as failure:
+        room = min(bench_room.free(), workload.memory(asked) // 2)
+        most = bench_room.largest([workload], room) if workload.sized else None
+        remedy = f"--size {most} fits" if most else _without(list(known().values()), room)
+        raise OutOfMemory(failure.message, remedy) from failure
 
 
 def _without(workloads: Sequence[Workload], free: int) -> str:

@@ -16,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pagemint.base import cache, disk, machine, returns
+from pagemint.base.errors import Failure
 from pagemint.base.progress import step
 from pagemint.base.run import BENCH_PACKAGES, PACKAGES, find
 from pagemint.base.sizes import format_size
@@ -64,6 +65,7 @@ def checks() -> list[Check]:
         check_kvm("/dev/kvm"),
         check_huge_pages(_read("/sys/kernel/mm/transparent_hugepage/enabled")),
         check_memory(bench_room.free()),
+        check_cache(),
         _check_disk(),
         _check_load(),
     ]
@@ -176,6 +178,15 @@ def main(args: argparse.Namespace) -> int:
         table.add_row(Text(check.what), state, Text(check.found), Text(remedy))
     Console().print(table)
     return 0 if all(check.ok for check in found if check.needed) else 1
+
+
+def check_cache() -> Check:
+    """Judge whether the cache can be written, and kernels be built in it."""
+    try:
+        cache.check()
+    except Failure as failure:
+        return Check("cache", False, failure.message, failure.remedy)
+    return Check("cache", True, str(cache.root()))
 
 
 def _check_disk() -> Check:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Patches the code of all trees as boot does, again for each command patch. */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,12 +24,12 @@ void code_read_sites(const char *file)
 	FILE *f = fopen(file, "r");
 
 	if (!f)
-		host_die("cannot read the return sites");
+		host_die("system: cannot read the return sites");
 	do {
 		room *= 2;
 		returns.site = realloc(returns.site, room * sizeof(*returns.site));
 		if (!returns.site)
-			host_die("out of memory");
+			host_die("memory: out of memory");
 		while (returns.nr < room && fscanf(f, "%31s %lx", returns.site[returns.nr].tree,
 						   &returns.site[returns.nr].address) == 2)
 			returns.nr++;
@@ -36,7 +37,7 @@ void code_read_sites(const char *file)
 	fclose(f);
 	returns.mine = calloc(returns.nr + 1, sizeof(*returns.mine));
 	if (!returns.mine)
-		host_die("out of memory");
+		host_die("memory: out of memory");
 }
 
 static size_t sites_of(const struct native_tree *tree)
@@ -62,11 +63,12 @@ NATIVE_COMMAND(patch)
 	const struct native_tree *tree;
 
 	if (mprotect((void *)text, size, PROT_READ | PROT_WRITE | PROT_EXEC))
-		native_refuse(r, "fails: this system forbids code that patches itself");
+		command_refuse(r, errno == ENOMEM ? "memory" : "execmem",
+			       "fails: code cannot be made writable");
 	if (!linked) {
 		linked = malloc(size);
 		if (!linked)
-			host_die("out of memory");
+			host_die("memory: out of memory");
 		memcpy(linked, (void *)text, size);
 	}
 	memcpy((void *)text, linked, size);

@@ -15,7 +15,7 @@ struct native_request {
 		int used;
 	} argument[MAX_ARGUMENTS];
 	unsigned int nr;
-	const char *refusal;		/* the reason, if the command is refused */
+	const char *kind, *refusal;	/* of the error, and the reason, if the command is refused */
 	const char *about;		/* the argument that is the reason, or NULL */
 	jmp_buf refused;
 	FILE *answer;
@@ -39,17 +39,22 @@ const struct native_tree *tree_named(const char *name)
 	return tree;
 }
 
+void command_refuse(struct native_request *r, const char *kind, const char *why)
+{
+	r->kind = kind;
+	r->refusal = why;
+	longjmp(r->refused, 1);
+}
+
 static void refuse(struct native_request *r, const char *why, const char *about)
 {
-	r->refusal = why;
 	r->about = about;
-	longjmp(r->refused, 1);
+	command_refuse(r, "command", why);
 }
 
 void native_refuse(struct native_request *r, const char *why)
 {
-	refuse(r, why, NULL);
-	__builtin_unreachable();
+	command_refuse(r, "refused", why);
 }
 
 static const char *find_argument(struct native_request *r, const char *name)
@@ -184,7 +189,7 @@ void command_run(char *line)
 	name = "this";
 	r.answer = open_memstream(&text, &size);
 	if (!r.answer)
-		host_die("out of memory");
+		host_die("memory: out of memory");
 	if (!setjmp(r.refused)) {
 		line[strcspn(line, "\n")] = 0;
 		name = parse(&r, line);
@@ -193,7 +198,8 @@ void command_run(char *line)
 	}
 	fclose(r.answer);
 	if (r.refusal)
-		printf("error the command %s %s %s\n", name, r.refusal, r.about ? r.about : "");
+		printf("error %s: the command %s %s %s\n", r.kind, name, r.refusal,
+		       r.about ? r.about : "");
 	else
 		printf("%s\n", text);
 	free(text);

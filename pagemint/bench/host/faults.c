@@ -51,11 +51,11 @@ static void on_fault(int sig, siginfo_t *info, void *context)
 	if (!name)
 		name = trap_name(addr - NATIVE_GS);
 	if (sig == SIGSEGV && name)
-		snprintf(text, sizeof(text), "%s has no stand-in", name);
+		snprintf(text, sizeof(text), "stand-in: %s has no stand-in", name);
 	else if (sig == SIGTRAP && (name = key_name(ip - 1)))	/* behind the int3 */
-		snprintf(text, sizeof(text), "the static key %s has no stand-in", name);
+		snprintf(text, sizeof(text), "stand-in: the static key %s has no stand-in", name);
 	else
-		snprintf(text, sizeof(text), "%s at %#lx, address %#lx",
+		snprintf(text, sizeof(text), "fault: %s at %#lx, address %#lx",
 			 sig == SIGILL ? "BUG or WARN" :
 			 sig == SIGTRAP ? "a call without a stand-in" :
 			 strsignal(sig), ip, addr);
@@ -69,12 +69,12 @@ static void read_traps(const char *file)
 	FILE *f = fopen(file, "r");
 
 	if (!f)
-		host_die("cannot read the names of the traps");
+		host_die("system: cannot read the names of the traps");
 	while (getline(&line, &room, f) > 0) {
 		line[strcspn(line, "\n")] = 0;
 		traps.name = realloc(traps.name, (traps.nr + 1) * sizeof(*traps.name));
 		if (!traps.name || !(traps.name[traps.nr++] = strdup(line)))
-			host_die("out of memory");
+			host_die("memory: out of memory");
 	}
 	free(line);
 	fclose(f);

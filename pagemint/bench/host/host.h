@@ -12,7 +12,12 @@
 
 /* system.c: the tree whose code is being patched, or NULL; errors name it. */
 extern const char *host_patching;
-/* End the program on an error from which no command can go on. */
+/*
+ * Print an error and end the program. @why begins with the kind of the error and a
+ * colon: command (the caller does not know it), refused (by its handler), stand-in
+ * (there is none), fault (of kernel code), memory (there is too little), threads, execmem
+ * (memory may not be writable and executable), or system. process.py has the remedies.
+ */
 void host_die(const char *why) __attribute__((noreturn));
 /* Map memory at an address; unless @writable, any access to it faults. */
 void fixed_map(unsigned long addr, unsigned long size, int writable);
@@ -23,6 +28,9 @@ int cpu_has(const char *feature);
 
 /* command.c */
 void command_run(char *line);
+/* Refuse the command with an error of this kind. */
+void command_refuse(struct native_request *r, const char *kind, const char *why)
+	__attribute__((noreturn));
 /* Add NAME=WORD to the answer. */
 void answer_word(struct native_request *r, const char *name, const char *word);
 /* The trees, in the order of the link. */

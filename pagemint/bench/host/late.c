@@ -26,7 +26,7 @@ void k_native_late_store(void *dst, const uint64_t *words)
 		room = room ? 2 * room : 1024;
 		lines = realloc(lines, room * sizeof(*lines));
 		if (!lines)
-			host_die("out of memory for late stores");
+			host_die("memory: out of memory for late stores");
 	}
 	lines[nr].dst = dst;
 	memcpy(lines[nr++].words, words, sizeof(lines->words));

@@ -23,7 +23,7 @@ static void gs_set(void)
 	fixed_map(NATIVE_GS, NATIVE_GS_SIZE, 1);
 	*(unsigned long *)(NATIVE_GS + NATIVE_GS_CANARY) = k___ref_stack_chk_guard;
 	if (syscall(SYS_arch_prctl, ARCH_SET_GS, NATIVE_GS))
-		host_die("this system does not allow setting %gs");
+		host_die("system: this system does not allow setting %gs");
 }
 
 int main(int argc, char **argv)
@@ -31,7 +31,7 @@ int main(int argc, char **argv)
 	char line[512];
 
 	if (argc != 3)
-		host_die("usage: host TRAPS SITES");
+		host_die("command: usage: host TRAPS SITES");
 	faults_catch(argv[1]);
 	gs_set();
 	fixed_map(NATIVE_PGMAP, NATIVE_PGMAP_SIZE, 1);

@@ -64,7 +64,7 @@ NATIVE_COMMAND(memory)
 	p = mmap(memory_page(first), pages * PAGE, PROT_READ | PROT_WRITE,
 		 MAP_FIXED_NOREPLACE | how, fd, 0);
 	if (p != memory_page(first))
-		native_refuse(r, "fails: no memory can be mapped there");
+		command_refuse(r, "memory", "fails: no memory can be mapped there");
 	memory.first_pfn = first;
 	memory.pages = pages;
 	if (fd < 0) {

@@ -97,7 +97,7 @@ void *native_alloc(unsigned long size)
 	void *p = calloc(1, size);
 
 	if (!p)
-		host_die("out of memory");
+		host_die("memory: out of memory");
 	return p;
 }
 

@@ -26,9 +26,9 @@ void host_die(const char *why)
 
 void native_fail(const char *what, unsigned long addr)
 {
-	char text[128];
+	char text[160];
 
-	snprintf(text, sizeof(text), "the host cannot go on: %s (%#lx)", what, addr);
+	snprintf(text, sizeof(text), "fault: the host cannot go on: %s (%#lx)", what, addr);
 	host_die(text);
 }
 
@@ -53,7 +53,7 @@ void fixed_map(unsigned long addr, unsigned long size, int writable)
 
 	if (mmap((void *)addr, size, prot, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE |
 		 MAP_FIXED_NOREPLACE, -1, 0) != (void *)addr)
-		host_die("a fixed address is taken");
+		host_die("system: a fixed address is taken");
 }
 
 unsigned long huge_bytes(const void *base)

@@ -67,14 +67,14 @@ void native_have_threads(unsigned int threads)
 	/* The calling thread counts, too. */
 	for (; queue.workers + 1 < threads; queue.workers++)
 		if (pthread_create(&thread, NULL, worker, &queue.running[queue.workers]))
-			host_die("out of threads");
+			host_die("threads: no more threads can be started");
 }
 
 void native_queue(void *work, void (*fn)(void *work))
 {
 	pthread_mutex_lock(&queue.lock);
 	if (queue.nr == NATIVE_MAX_THREADS)
-		host_die("too much work");
+		host_die("fault: too much work");
 	queued++;
 	queue.entry[queue.nr].work = work;
 	queue.entry[queue.nr++].fn = fn;

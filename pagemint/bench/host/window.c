@@ -43,7 +43,7 @@ NATIVE_COMMAND(map)
 	p = mmap(window_page(first), size, PROT_READ | PROT_WRITE, MAP_FIXED_NOREPLACE | how,
 		 fd, 0);
 	if (p != window_page(first))
-		native_refuse(r, "fails: no memory can be mapped there");
+		command_refuse(r, "memory", "fails: no memory can be mapped there");
 	window.first_pfn = first;
 	window.pages = pages;
 	window.base = p;
@@ -65,13 +65,13 @@ NATIVE_COMMAND(repeat)
 	int fd = memfd_create("memmap", 0);
 
 	if (!window.base || times * pages > window.first_pfn || fd < 0 || ftruncate(fd, size))
-		native_refuse(r, "fails: there is no room or no memory for it");
+		command_refuse(r, "memory", "fails: there is no room or no memory for it");
 	for (; times; times--) {
 		char *at = window.base - size;
 
 		if (mmap(at, size, PROT_READ | PROT_WRITE,
 			 MAP_SHARED | MAP_FIXED_NOREPLACE | MAP_POPULATE, fd, 0) != at)
-			native_refuse(r, "fails: no memory can be mapped there");
+			command_refuse(r, "memory", "fails: no memory can be mapped there");
 		window.base = at;
 		window.first_pfn -= pages;
 		window.pages += pages;
