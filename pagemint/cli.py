@@ -91,6 +91,7 @@ def _run(argv: list[str]) -> int:
     try:
         _check_streams()
         status: int = module.main(parser([name]).parse_args(argv))
+        _flush()
     except (SystemExit, Exception) as error:
         # A subcommand whose exit status is an answer has statuses of its own for failures.
         status_of = getattr(module, "failure_status", None)

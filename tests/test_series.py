@@ -330,9 +330,13 @@ def _outcome(tree: Path, output: Path) -> tuple[dict[str, str], dict[str, bytes]
     """Return the mails of a tree, its files once it has the branches, and the last commit."""
     written = branches.mails(sources.from_tree(tree), output, _TEXTS)
     branches.commit(tree, _TEXTS)
-    contents = {path: data for path, data in _state(tree).items() if not path.startswith(".git")}
+    contents = {
+        str(path.relative_to(tree)): path.read_bytes()
+        for path in tree.rglob("*")
+        if path.is_file() and ".git" not in path.relative_to(tree).parts
+    }
     mails = {str(one.relative_to(output)): one.read_text() for one in written}
-    return mails, contents, _git(tree, "rev-parse", "HEAD")
+    return mails, contents, git.git(tree, "rev-parse", "HEAD")
 
 
 @pytest.fixture(scope="session")
@@ -385,7 +389,7 @@ _HOOK = "#!/bin/sh\nexit 1\n"
         ("commit.gpgSign", "true"),
         ("core.abbrev", "40"),
         ("core.autocrlf", "true"),
-        ("core.quotePath", "nonsense"),
+        ("core.quotePath", "false"),
         ("core.whitespace", "tab-in-indent"),
         ("i18n.commitEncoding", "utf-16"),
         ("i18n.logOutputEncoding", "utf-16"),
