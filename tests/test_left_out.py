@@ -72,11 +72,11 @@ def _timed(
 
 
 _FAULTS = {
-    "echo error the static key k has no stand-in; exit 3": "the static key k has no stand-in",
-    "echo error Segmentation fault at 0x1; exit 3": "Segmentation fault at 0x1",
-    "kill -FPE $$": "it was ended by SIGFPE",
+    "echo error stand-in: the static key k has no stand-in; exit 3": "the static key k has no stand-in",
+    "echo error fault: Segmentation fault at 0x1; exit 3": "Segmentation fault at 0x1",
+    "kill -FPE $$": "it ended by SIGFPE",
     "exit 9": "it ended with status 9",
-    "echo error the command run fails; continue": "the command run fails",
+    "echo error refused: the command run fails; continue": "the command run fails",
     "exec sleep 600": "it did not end within 1 s",
 }
 
@@ -112,9 +112,14 @@ def test_a_workload_with_nothing_to_compare_is_left_out(
         ]
 
 
-@pytest.mark.parametrize("fault", ["echo error out of memory; exit 3", "kill -KILL $$"])
-def test_a_machine_without_memory_is_not_the_fault_of_a_tree(tmp_path: Path, fault: str) -> None:
-    with pytest.raises(Failure, match="free memory") as failure:
+@pytest.mark.parametrize(
+    ("fault", "why"),
+    [("echo error memory: out of memory; exit 3", "free memory"), ("kill -KILL $$", "was killed")],
+)
+def test_a_machine_without_memory_is_not_the_fault_of_a_tree(
+    tmp_path: Path, fault: str, why: str
+) -> None:
+    with pytest.raises(Failure, match=why) as failure:
         _timed(tmp_path, fault, "base", "new", "other", left_out=LeftOut())
     assert not isinstance(failure.value, TreeFailure)
 
