@@ -72,7 +72,7 @@ def _timed(
 
 
 _FAULTS = {
-    "echo error stand-in: the static key k has no stand-in; exit 3": "the static key k has no stand-in",
+    "echo error stand-in: key k has no stand-in; exit 3": "key k has no stand-in",
     "echo error fault: Segmentation fault at 0x1; exit 3": "Segmentation fault at 0x1",
     "kill -FPE $$": "it ended by SIGFPE",
     "exit 9": "it ended with status 9",

@@ -94,7 +94,7 @@ def test_the_remedy_depends_on_the_kind_of_an_error_alone(tmp_path: Path, kind: 
 
 def test_each_kind_of_error_has_a_remedy() -> None:
     text = "".join(one.read_text() for one in (files.BENCH / "host").glob("*.c"))
-    kinds = set(re.findall(r'"error ([\w-]+): ', text))
+    kinds = set(re.findall(r'text\), "([\w-]+): ', text))  # of faults in kernel code
     kinds |= set(re.findall(r'command_refuse\(r, (?:[^"]*\? )?"([\w-]+)"', text))
     died = re.findall(r'host_die\("(?:([\w-]+): )?', text)
     refusals = {"command", "execmem", "refused"}  # named by variables
