@@ -31,6 +31,12 @@ OWN = (BASE, AGAIN, PATCHED, "stock")
 MODES = ("slow", "cached", "streaming", "published")
 """The values of memmap_init= in a kernel with all topics."""
 
+PUBLISHED = "published"
+"""The mode that stands for Linux 7.4, which is expected to have Li Zhe's series."""
+
+PUBLISHED_WORKLOADS = ("fsdax", "devdax", "devdax-1g", "private", "vmemmap")
+"""The workloads whose code that series changes. Elsewhere Linux 7.3 stands for 7.4."""
+
 STOCK_MODES = ("module-off", "module")
 """The module for stock kernels, switched off and on."""
 

@@ -68,6 +68,7 @@ def test_the_first_screen_has_lines_of_80_columns() -> None:
         [
             "2 MiB folios: 1.21x (folio_mc_copy) to 1.27x (copy_user_large_folio)",
             "1 GiB folios: 1.21x (folio_mc_copy) to 1.27x (copy_user_large_folio)",
+            "* Linux 7.4 is expected to have Li Zhe's series; this is a stand-in for it.",
             "Fill limit: 45.3 GB/s, the best plain loop (avx512), 1 thread",
             "Quiet machine: both ratios of each gain agree within 5%.",
             "The same code twice differs by up to 0.9%.",
@@ -80,19 +81,11 @@ def test_the_first_screen_has_lines_of_80_columns() -> None:
 
 def test_a_line_of_a_workload_has_its_figures() -> None:
     result = fake_result.result(**BENCH)
-    base, ours = (
-        next(
-            row
-            for row in result.rows
-            if (row.case.workload, row.case.returns, row.variant) == ("fsdax", "safe", variant)
-        )
-        for variant in ("base", "streaming")
-    )
     (line,) = (line for line in screen(result)[:4] if line.startswith("fsdax"))
-    name, before, after, mode, gain, low, to, high, fastest, share = line.split()
-    assert (name, mode, to, share) == ("fsdax", "streaming", "to", "0.98")
-    assert (before, after) == ("264.5", "35.3")
-    assert fastest == f"{min(base.runs_ms) / min(ours.runs_ms):.2f}x"
+    name, before, expected, after, gain, low, to, high, over, share = line.split()
+    assert (name, to, share) == ("fsdax", "to", "0.98")
+    assert (before, expected, after) == ("264.5", "48.0", "35.3")
+    assert over == "1.36x"
     assert float(low.removeprefix("(")) <= float(gain.removesuffix("x")) <= float(high[:-1])
 
 
@@ -130,7 +123,7 @@ def one_noisy_row() -> Result:
 
 def test_a_single_noisy_gain_is_marked_in_its_own_row() -> None:
     shown = screen(one_noisy_row())
-    assert [line.split()[0] for line in shown if "x!" in line] == ["fsdax"]
+    assert [line.split()[0] for line in shown if ")!" in line or ") !" in line] == ["fsdax"]
     assert any(line.startswith("Quiet machine but for gains with !: ") for line in shown)
     told = everything(one_noisy_row())
     assert [line.split()[0] for line in told.splitlines() if "x!" in line] == ["streaming"]

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from pagemint.bench.process import Host
 from pagemint.results.rows import Case, Limit
-from pagemint.words import BASE, PAGE, STRUCT_PAGE
+from pagemint.words import BASE, PAGE, PATCHED, PUBLISHED, STRUCT_PAGE
 
 FIRST_PFN = 1 << 20
 """The first page of all memory in the host: at 4 GiB, aligned for every compound."""
@@ -22,6 +22,10 @@ class Variant(NamedTuple):
 
     tree: str
     mode: str = ""
+
+
+NEXT = Variant(PATCHED, PUBLISHED)
+"""The variant that stands for Linux 7.4."""
 
 
 @dataclass(frozen=True)
@@ -159,5 +163,5 @@ def choose(host: Host, variant: Variant, threads: int = 1) -> None:
 
 
 def shares_work(variant: Variant) -> bool:
-    """Whether a variant shares its work among threads; mainline's own loop does not."""
-    return variant.mode not in ("", "slow")
+    """Whether a variant shares its work among threads, as mainline and Linux 7.4 do not."""
+    return variant != NEXT and variant.mode not in ("", "slow")

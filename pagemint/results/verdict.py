@@ -10,14 +10,14 @@ from pagemint.results import cases, estimates
 from pagemint.results.cases import Condition, condition, is_copy, title
 from pagemint.results.estimates import Estimate, Gain
 from pagemint.results.rows import COMPARISON, EVERYTHING, Case, Result, Row
-from pagemint.words import AGAIN, MODES
+from pagemint.words import AGAIN, MODES, PUBLISHED, PUBLISHED_WORKLOADS
 
 # The first of these that a case has stands for its patched tree.
 _DEFAULTS = ("streaming", "cached", "patched", "module")
 # The other variants of a case are compared with the first of these that it has.
 _BASES = ("base", "module-off")
 _NOISY_SHARE = 1 / 4  # see Judged.noisy
-_MODES = tuple(mode for mode in MODES if mode != "published")  # a kernel should not use that one
+_MODES = tuple(mode for mode in MODES if mode != PUBLISHED)  # a kernel should not use that one
 
 
 @dataclass(frozen=True)
@@ -105,6 +105,31 @@ class Judged:
         """Return the line that the others of a case are compared with."""
         lines = self.lines[case]
         return lines.get(self._over({name: line.row for name, line in lines.items()}))
+
+    def expected(self, case: Case) -> Line | None:
+        """Return the line that stands for Linux 7.4; None if the result has none.
+
+        It is expected to have Li Zhe's series. Where that changes nothing, 7.3 stands for it.
+        """
+        if self.result.trees or not self.result.kernel.version.startswith("7.3"):
+            return None
+        if case.workload not in PUBLISHED_WORKLOADS:
+            return self.over(case)
+        # The published series shares no work among threads.
+        lines = self.lines.get(replace(case, threads=1)) or self.lines[case]
+        return lines.get(PUBLISHED)
+
+    def over_expected(self, line: Line) -> str:
+        """Return the headline gain of a line over Linux 7.4: "1.80x"; "equal" within the noise.
+
+        It is "?" if the result has no line for Linux 7.4.
+        """
+        expected = self.expected(line.row.case)
+        if expected is None or not line.gain:
+            return "?"
+        gain = estimates.gain(expected.row.runs_ms, line.row.runs_ms, paired=self.paired)
+        noise = estimates.judge(gain, self.floor(line.row.case)) == "noise"
+        return "equal" if noise else f"{gain.headline:.2f}x"
 
     def shown(self, case: Case) -> list[Line]:
         """Return the lines with the gains that matter most.
