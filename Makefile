@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-.PHONY: help bench replicate check check-long check-mutants check-foreign check-vm module install-module deb docs readme-plot clean
+.PHONY: help bench replicate check check-long check-mutants check-foreign check-vm module install-module deb docs docs-results clean
 
 KDIR ?= /lib/modules/$(shell uname -r)/build
 
@@ -16,7 +16,7 @@ help:
 	@echo 'make install-module  install the module, as root; see docs/stock.md'
 	@echo 'make deb         build the Debian packages pagemint-dkms and pagemint, into out/deb'
 	@echo 'make docs        write the manual page and shell completions into out/docs'
-	@echo 'make readme-plot draw the plot of the README again, from the newest result of the series as it is'
+	@echo 'make docs-results write docs/results.md and the table of the README again, from docs/results'
 	@echo 'make clean       remove .venv, out, the module and the tool caches; the download cache stays'
 
 bench:
@@ -79,10 +79,9 @@ docs:
 	done
 	@ls out/docs/*
 
-readme-plot:
+docs-results:
 	@sh scripts/setup
-	@.venv/bin/pagemint report "$$(.venv/bin/python -c 'from pagemint.send import kept; print(kept.benches()[0].file)')" -o out/readme
-	@cp out/readme/bring-up-plain.svg docs/
+	@.venv/bin/python scripts/results_page.py
 
 clean:
 	rm -rf .venv out .mypy_cache .pytest_cache .ruff_cache .hypothesis *.egg-info

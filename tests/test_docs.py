@@ -4,11 +4,11 @@
 import argparse
 import re
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import results_page
 
 from pagemint import cli
 from pagemint.trees import patches as steps
@@ -76,15 +76,11 @@ def test_fish_completes() -> None:
     assert _run("fish", "--no-config", "-c", script).split()[0] == "report"
 
 
-def test_the_table_of_the_readme_is_that_of_the_kept_results() -> None:
-    made = _run(sys.executable, str(_ROOT / "scripts/readme_table.py"))
-    # If a result or the series changed: put the output of scripts/readme_table.py into the README.
-    assert made.strip() in (_ROOT / "README.md").read_text()
-
-
-def test_the_table_of_device_folios_is_that_of_the_kept_results() -> None:
-    made = _run(sys.executable, str(_ROOT / "scripts/readme_table.py"), "folios")
-    assert made.strip() in (_ROOT / "docs/operations.md").read_text()
+def test_the_pages_of_results_are_those_of_the_kept_results() -> None:
+    # If a result or the series changed: make docs-results
+    text = (_ROOT / "README.md").read_text()
+    assert results_page.readme(text) == text
+    assert (_ROOT / "docs/results.md").read_text() == results_page.page()
 
 
 @pytest.mark.parametrize("page", [*_ROOT.glob("*.md"), *_ROOT.glob("docs/*.md")], ids=str)

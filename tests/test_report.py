@@ -26,7 +26,6 @@ from pagemint.report.plots import style
 from pagemint.report.write import after_run, check_report, directory, write
 from pagemint.results import reader
 from pagemint.results.verdict import Judged
-from pagemint.send import kept
 
 HOSTILE = '<script>alert(1)</script>"><img src=x onerror=alert(1)>'
 SMALL: dict[str, Any] = {"workloads": ("fsdax",), "variants": {"base": 57.0, "streaming": 35.0}}
@@ -337,14 +336,3 @@ def test_nothing_that_draws_is_loaded_before_a_measurement() -> None:
     ).stdout.split()
     assert "pagemint.report" in loaded
     assert not {"matplotlib", "numpy", "jinja2", "pagemint.report.page"} & set(loaded)
-
-
-# The plot of the README.
-
-
-def test_the_plot_of_the_readme_is_that_of_the_result_kept() -> None:
-    docs = Path(__file__).parent.parent / "docs"
-    drawn = {plot.name: plot for plot in page.make([kept.benches()[0]])[1]}
-    (shown,) = docs.glob("*.svg")
-    # If this fails because plots look different now: make readme-plot
-    assert shown.read_text() == drawn[shown.stem].file
