@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from kernel_lines import WHOLE
 from memmaps import HOSTS, differences, program_for
 
+from pagemint.base.errors import Failure
 from pagemint.bench.link import Program
 from pagemint.bench.process import Host
 from pagemint.bench.variants import modes_of
@@ -26,6 +27,7 @@ CHUNK = 1024
 MARGIN = CHUNK  # pages that are compared on both sides of the written ones
 WINDOW = 3 * SECTION
 MIGRATE_MOVABLE = 1
+DRIVERS = ("none", "onlines", "keeps", "keeps odd", "forgets")
 EXAMPLES = 10_000 if os.environ.get("PAGEMINT_LONG") else 300
 
 
@@ -39,7 +41,8 @@ class Case:
         nid: its node.
         block: pages of a hot-added block; 0 for deferred init at boot.
         free: the ranges that are free at boot, counted from `start`: first page and end of each.
-        driver: whether a driver decides which pages go online.
+        driver: which pages a driver keeps offline: one of DRIVERS.
+        back: whether it brings them online later.
         unaccepted: whether a guest has yet to accept the memory.
         order: of the chunks that boot frees before it defers anything; None if it defers them.
     """
@@ -49,7 +52,8 @@ class Case:
     nid: int
     block: int
     free: tuple[tuple[int, int], ...] = ()
-    driver: bool = False
+    driver: str = "none"
+    back: bool = False
     unaccepted: bool = False
     order: int | None = None
 
@@ -59,6 +63,15 @@ class Case:
         if self.block or self.order is not None:
             return set(range(self.nr))
         return {page for first, end in self.free for page in range(first, end)}
+
+    @property
+    def kept(self) -> set[int]:
+        """The pages that a driver keeps in the end, counted from `start`."""
+        if self.back or self.driver not in ("keeps", "keeps odd"):
+            return set()
+        first = FIRST_PFN + MARGIN + self.start
+        odd = self.driver == "keeps odd"
+        return {page for page in range(self.nr) if not odd or (first + page) // PAGEBLOCK % 2}
 
     def command(self) -> tuple[str, dict[str, object]]:
         """Return the host's command and its arguments."""
@@ -70,7 +83,12 @@ class Case:
             "unaccepted": int(self.unaccepted),
         }
         if self.block:
-            return "hotplug", {**found, "block": self.block, "driver": int(self.driver)}
+            driver = DRIVERS.index(self.driver)
+            return "hotplug", found | {
+                "block": self.block,
+                "driver": driver,
+                "back": int(self.back),
+            }
         if self.order is not None:
             return "early", {**found, "order": self.order}
         for number, (first, end) in enumerate(self.free):
@@ -121,7 +139,7 @@ class Memory:
 
 
 def added(
-    start: int, sections: int, block: int, nid: int = 0, *, driver: bool = False, **more: bool
+    start: int, sections: int, block: int, nid: int = 0, *, driver: str = "none", **more: bool
 ) -> Case:
     """Return memory that is hot-added: it begins within a section and ends with one.
 
@@ -145,7 +163,13 @@ def hot_added(draw: st.DrawFn) -> Case:
     start = draw(st.integers(0, (SECTION - MARGIN) // PAGEBLOCK - 1))
     sections, block, nid = (draw(st.integers(*ends)) for ends in ((1, 2), (1, 2), (0, 1023)))
     return added(
-        start, sections, block, nid, driver=draw(st.booleans()), unaccepted=draw(st.booleans())
+        start,
+        sections,
+        block,
+        nid,
+        driver=draw(st.sampled_from(DRIVERS[:-1])),
+        back=draw(st.booleans()),
+        unaccepted=draw(st.booleans()),
     )
 
 
@@ -183,14 +207,14 @@ def check(memory: Memory, case: Case) -> None:
         assert not differences(base.pages, left.pages), mode
         assert left == base, mode
 
-    # Check the oracle, too: base writes the right pages, each with a reference count of 0.
-    written = case.written
+    # Check the oracle, too: base writes the right pages, and only kept ones have a reference.
+    written, kept = case.written, case.kept
     for page in range(-MARGIN, case.nr + MARGIN):
         at = (MARGIN + page) * STRUCT_PAGE
         bytes_ = base.pages[at : at + STRUCT_PAGE]
         assert (bytes_ == bytes([POISON]) * STRUCT_PAGE) == (page not in written), page
         if page in written:
-            assert bytes_[52:56] == bytes(4), page  # _refcount
+            assert bytes_[52:56] == bytes([page in kept, 0, 0, 0]), page  # _refcount
 
 
 def test_streaming_stores_are_the_default_on_x86(program: Program) -> None:
@@ -204,7 +228,11 @@ def test_streaming_stores_are_the_default_on_x86(program: Program) -> None:
 @example(case=added(0, 1, 1))
 @example(case=added(1, 2, 1, 1))
 @example(case=added(61, 1, 2, 1023))
-@example(case=added(0, 2, 1, 1, driver=True))
+@example(case=added(0, 2, 1, 1, driver="onlines"))
+@example(case=added(0, 2, 1, 1, driver="keeps"))
+@example(case=added(0, 2, 1, 1, driver="keeps odd"))
+@example(case=added(3, 2, 2, 1, driver="keeps", back=True))
+@example(case=added(3, 2, 2, 1, driver="keeps odd", back=True))
 @example(case=added(0, 2, 2, 1, unaccepted=True))
 def test_hot_added_memory_is_what_base_leaves(memory: Memory, case: Case) -> None:
     check(memory, case)
@@ -212,6 +240,14 @@ def test_hot_added_memory_is_what_base_leaves(memory: Memory, case: Case) -> Non
     assert blocks_of(memory.host, "patched") == [
         f"{pfn}:{MIGRATE_MOVABLE}:1" for pfn in isolated[::PAGEBLOCK]
     ]
+
+
+def test_a_driver_that_neither_onlines_nor_keeps_pages_is_seen(program: Program) -> None:
+    with (
+        contextmanager(open_memory)(program, trace=False) as memory,
+        pytest.raises(Failure, match=r"(?i)warn"),
+    ):
+        memory.bring_up(added(0, 1, 1, driver="forgets"), "streaming")
 
 
 @settings(max_examples=EXAMPLES, deadline=None)

@@ -101,34 +101,75 @@ static void native_zone(struct native_request *r, unsigned long start, unsigned 
 	*native_unaccepted() = native_number_or(r, "unaccepted", 0);
 }
 
-/* The callback of a driver: checks its pages and brings all of them online. */
+/* Only patched trees have these: in a base tree, hot-added pages are kept unless they go online. */
+void __weak keep_pages_offline(struct page *page, unsigned long nr_pages);
+void __weak online_kept_page(struct page *page, unsigned int order);
+
+/* The pageblocks that the callback of a driver keeps offline, by their PFN. */
+enum native_driver { DRIVER_NONE, DRIVER_ONLINES, DRIVER_KEEPS, DRIVER_KEEPS_ODD, DRIVER_FORGETS };
+static enum native_driver native_driver;
+
+static bool native_kept(unsigned long pfn)
+{
+	return native_driver == DRIVER_KEEPS ||
+	       (native_driver == DRIVER_KEEPS_ODD && pfn / pageblock_nr_pages % 2);
+}
+
+/* The callback: checks its pages, and brings those online that it does not keep. */
 static void native_online_page(struct page *page, unsigned int order)
 {
+	const bool fresh = keep_pages_offline;
 	unsigned long i;
 
 	for (i = 0; i < 1UL << order; i++)
-		if (!PageOffline(page + i) || page_count(page + i) != 1)
+		if (PageOffline(page + i) == fresh || page_count(page + i) != !fresh)
 			native_fail("a page is in a state that no driver expects",
 				    page_to_pfn(page + i));
-	generic_online_page(page, order);
+	if (native_driver == DRIVER_FORGETS)
+		return;
+	if (native_driver == DRIVER_KEEPS_ODD && order > pageblock_order) {
+		native_online_page(page, order - 1);
+		native_online_page(page + (1UL << (order - 1)), order - 1);
+	} else if (!native_kept(page_to_pfn(page))) {
+		generic_online_page(page, order);
+	} else if (fresh) {
+		keep_pages_offline(page, 1UL << order);
+	}
+}
+
+/* Brings the pages online that the driver has kept. */
+static void native_online_kept(unsigned long pfn, unsigned long pages)
+{
+	unsigned long end = pfn + pages;
+
+	for (; pfn < end; pfn += pageblock_nr_pages) {
+		if (!native_kept(pfn))
+			continue;
+		if (online_kept_page)
+			online_kept_page(pfn_to_page(pfn), pageblock_order);
+		else
+			generic_online_page(pfn_to_page(pfn), pageblock_order);
+	}
 }
 
 /*
- * hotplug tree= start= pages= block= [nid=] [unaccepted=] [driver=]: adds memory to
+ * hotplug tree= start= pages= block= [nid=] [unaccepted=] [driver=] [back=]: adds memory to
  * an empty zone and brings it online, one block of BLOCK pages after the other.
- * Blocks are aligned, so the first one may be shorter. With driver=1 the callback of
- * a driver decides which pages go online. START + PAGES must be aligned to the
+ * Blocks are aligned, so the first one may be shorter. With driver=N the callback of
+ * a driver decides which pages go online: a value of enum native_driver. With back=1 the pages
+ * that it keeps go online once all blocks are. START + PAGES must be aligned to the
  * largest buddy, as the kernel demands. Answers init= and walk= (ns before and after
  * the notifiers) and events=.
  */
 NATIVE_COMMAND(hotplug)
 {
 	unsigned long pfn = native_number(r, "start"), left = native_number(r, "pages");
-	unsigned long block = native_number(r, "block"), nr;
+	unsigned long block = native_number(r, "block"), start = pfn, pages = left, nr;
 	long begun, *going_online = native_going_online(), init = 0, walk = 0;
 
 	native_zone(r, pfn, left);
-	if (native_number_or(r, "driver", 0))
+	native_driver = native_number_or(r, "driver", DRIVER_NONE);
+	if (native_driver)
 		set_online_page_callback(native_online_page);
 	else
 		restore_online_page_callback(native_online_page);
@@ -141,6 +182,8 @@ NATIVE_COMMAND(hotplug)
 		walk += native_now() - *going_online;
 		init += *going_online - begun;
 	}
+	if (native_number_or(r, "back", 0))
+		native_online_kept(start, pages);
 	native_answer(r, "init", init);
 	native_answer(r, "walk", walk);
 	native_answer(r, "events", native_events);
