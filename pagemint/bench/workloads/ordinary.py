@@ -26,7 +26,7 @@ _BLOCKS = (128 << 20, 2 << 30)
 """Bytes of a memory block: the smallest on x86-64, and the one of machines with much memory."""
 
 _CHUNK = 4 << 20
-"""Bytes that boot initialises at a time, before it frees them."""
+"""Bytes that boot frees at a time."""
 
 _NUMBERS = (1, 64, 1024, 8192)
 """The blocks of 128 MiB that are brought online, by their number in the zone."""
