@@ -422,7 +422,7 @@ def test_bad_arguments_are_one_line(argv: list[str], capsys: pytest.CaptureFixtu
 def test_too_little_memory_is_refused_before_a_build(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("pagemint.base.machine.memory", lambda: {"MemAvailable": 1_500_000_000})
+    monkeypatch.setattr("pagemint.base.machine.memory", lambda *_: {"MemAvailable": 1_500_000_000})
     assert cli.main(["vm", "--scenario", "shared-limits"]) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("pagemint: a guest takes 1.9 GB of memory, and 1.4 GB are free; end ")
