@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-.PHONY: help bench replicate check check-long check-mutants check-foreign check-vm module install-module deb docs docs-results clean
+.PHONY: help bench replicate check check-fast check-long check-mutants check-foreign check-vm module install-module deb docs docs-results clean
 
 KDIR ?= /lib/modules/$(shell uname -r)/build
 
@@ -35,6 +35,9 @@ check:
 	@.venv/bin/ruff format -q --check
 	@.venv/bin/mypy --no-error-summary
 	@.venv/bin/pytest $(PYTEST_ARGS)
+
+check-fast:
+	@$(MAKE) --no-print-directory check PYTEST_ARGS=tests/fast
 
 check-long:
 	@PAGEMINT_LONG=1 $(MAKE) --no-print-directory check

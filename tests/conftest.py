@@ -50,4 +50,4 @@ def in_user_cache(cache_home: Path, user_cache: Path, monkeypatch: pytest.Monkey
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with tests that build or fetch whole kernels: the others run meanwhile."""
-    items.sort(key=lambda item: not item.path.name.startswith(("test_stock", "test_vm")))
+    items.sort(key=lambda item: item.path.parent.name != "guest")

@@ -59,7 +59,7 @@ def main() -> int:
     key = cache.digest(
         *(one.key for one in pair),
         *(_ROOT / "pagemint" / part for part in ("base", "bench", "results", "trees", "words.py")),
-        *(one for one in sorted((_ROOT / "tests").glob("*.py")) if is_judged_by(one)),
+        *(one for one in sorted((_ROOT / "tests").rglob("*.py")) if is_judged_by(one)),
         Path(__file__).parent,
         machine.compiler(),
     )

@@ -18,7 +18,7 @@ from pagemint.bench.link import Program
 from pagemint.trees import patches as steps
 from pagemint.trees import sources
 
-_DOCS = (Path(__file__).parent.parent / "docs/compare.md").read_text()
+_DOCS = (Path(__file__).parents[2] / "docs/compare.md").read_text()
 (_EXAMPLE,) = re.findall("```c\n(.*?)```", _DOCS, re.DOTALL)
 
 

@@ -14,7 +14,7 @@ from pagemint.guests.outside import x86
 from pagemint.trees import image
 from pagemint.trees import patches as steps
 
-_SCRIPT = Path(__file__).parent.parent / "scripts/replicate.py"
+_SCRIPT = Path(__file__).parents[2] / "scripts/replicate.py"
 
 
 @pytest.fixture

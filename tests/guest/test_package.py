@@ -14,7 +14,7 @@ from pagemint import __version__
 from pagemint.guests.outside.guest import Guest
 from pagemint.trees import stock
 
-_ROOT = Path(__file__).parent.parent
+_ROOT = Path(__file__).parents[2]
 
 
 def _run(*argv: str | Path) -> str:

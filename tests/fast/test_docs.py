@@ -13,7 +13,7 @@ import results_page
 from pagemint import cli
 from pagemint.trees import patches as steps
 
-_ROOT = Path(__file__).parent.parent
+_ROOT = Path(__file__).parents[2]
 _DOCS = _ROOT / "out/docs"
 
 

@@ -22,7 +22,7 @@ from pagemint.results import counted, reader, writer
 from pagemint.results.rows import Counts, Operation, Result
 from pagemint.send import kept
 
-_ROOT = Path(__file__).parent.parent
+_ROOT = Path(__file__).parents[2]
 
 
 def some(instructions: int, stored: int) -> Counts:

@@ -178,7 +178,7 @@ def test_doctor_runs() -> None:
 
 def test_setup_installs_each_tool_that_doctor_wants() -> None:
     """Only what guests and the kernel's own checks need may be left to setup dev."""
-    setup = (Path(__file__).parent.parent / "scripts/setup").read_text()
+    setup = (Path(__file__).parents[2] / "scripts/setup").read_text()
     base = re.search(r'packages="(gcc [^"]*)"', setup)
     assert base
     there = {*base[1].split(), "apt", "dpkg", "tar"}  # a Debian system has the last ones

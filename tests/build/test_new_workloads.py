@@ -118,7 +118,7 @@ def _refusal(ended: subprocess.CompletedProcess[str]) -> str:
 
 
 def test_the_documented_example_is_timed(user_cache: Path, tmp_path: Path) -> None:
-    text = (Path(__file__).parent.parent / "docs/developing.md").read_text()
+    text = (Path(__file__).parents[2] / "docs/developing.md").read_text()
     c, python = (re.findall(f"```{kind}\n(.*?)```", text, re.DOTALL) for kind in ("c", "python"))
     ended = _bench(user_cache, tmp_path, "clear", c[0], python[0])
     assert ended.returncode == 0, ended.stderr

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-_ROOT = Path(__file__).parent.parent
+_ROOT = Path(__file__).parents[2]
 
 
 def test_imports_keep_the_contracts() -> None:

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Guests: memmaps and folio copies in every mode, KUnit suites, and a run of all scenarios."""
+
+import json
+import os
+from typing import Any
+
+import pytest
+from guest_records import DEVICE, LONG, check_memmaps, missing_suites
+from kernel_lines import WHOLE
+
+from pagemint import cli
+from pagemint.guests.outside import binds, lab
+from pagemint.guests.outside.guest import Guest
+from pagemint.guests.outside.scenarios import Record
+from pagemint.trees import image, trees
+from pagemint.trees import patches as steps
+from pagemint.words import PAGE, SHARED, STRUCT_PAGE
+
+SCENARIOS = ("fsdax", "fsdax-mem", "devdax", "devdax-mem", "private")
+REPLICATED = ("fsdax", "devdax", "private")
+"""The scenarios of make replicate."""
+
+SHARED_BLOCKS = {"fsdax": 2, "fsdax-mem": 1, "private": 1}
+"""Blocks of 2 MiB of a shared memmap; the first section of fsdax holds it, so has its own."""
+
+
+@pytest.fixture(scope="module", params=WHOLE)
+def line(request: pytest.FixtureRequest) -> str:
+    """The kernel line of the guests."""
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def guests(line: str) -> dict[str, tuple[list[Record], str]]:
+    """The records of guests with the kernels, and their consoles.
+
+    To build base takes minutes. It is left out of make check, where thousands of memmaps of the
+    native host are compared with base's, and the modes here with `slow`, which is mainline's code.
+    """
+    base, patched = trees.pair(steps.source_for(line, None))
+    kernels = [image.kernel(patched, ("vm", "kunit", "shared"))]
+    if os.environ.get("PAGEMINT_VM"):
+        kernels.insert(0, image.kernel(base, ("vm",)))
+    # With three CPUs a node has two, and a suite has threads.
+    guest = Guest("tcg", DEVICE, 600, cpus=3)
+    names = ",".join((*SCENARIOS, "folio"))
+    return {kernel.variant: guest.run(kernel, names, 2, DEVICE) for kernel in kernels}
+
+
+def test_folios_are_copied_in_a_guest(guests: dict[str, tuple[list[Record], str]]) -> None:
+    for said, _ in guests.values():
+        records = [record for record in said if record["scenario"] == "folio"]
+        copies = [record["function"] for record in records if "ns" in record]
+        assert copies == ["folio_copy", "folio_mc_copy"] * 2
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_all_modes_leave_the_same_memmap(
+    scenario: str, line: str, guests: dict[str, tuple[list[Record], str]]
+) -> None:
+    modes = steps.modes(line)
+    shared = scenario in SHARED_BLOCKS and "memmap_shared" in steps.suites(line)
+    check_memmaps(scenario, guests, (*modes, SHARED) if shared else modes)
+
+
+@pytest.mark.parametrize("scenario", SHARED_BLOCKS)
+def test_a_shared_memmap_takes_few_blocks(
+    scenario: str, line: str, guests: dict[str, tuple[list[Record], str]]
+) -> None:
+    if "memmap_shared" not in steps.suites(line):
+        pytest.skip(f"the series has no shared memmap for Linux {line}")
+    rows = binds.rows_of(scenario, {"patched": guests["patched"][0]}, DEVICE)
+    taken = {row.mode: row.memmap_bytes for row in rows}
+    assert taken.pop(SHARED) == SHARED_BLOCKS[scenario] * (2 << 20)
+    assert set(taken.values()) == {DEVICE // PAGE * STRUCT_PAGE}
+
+
+def test_the_kunit_suites_pass(line: str, guests: dict[str, tuple[list[Record], str]]) -> None:
+    suites = steps.suites(line)
+    assert len(suites) > 3
+    assert missing_suites(suites, guests["patched"][1]) == []
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The result of a short run of all scenarios, with kernels from the user's own cache."""
+    out = tmp_path_factory.mktemp("vm") / "vm.json"
+    argv = ["vm", "--size", "512MiB", "--rebinds", "2", "--accel", "tcg", "--json", str(out)]
+    assert cli.main(argv) == 0
+    body: dict[str, Any] = json.loads(out.read_text())
+    return body
+
+
+@LONG
+def test_binds_first_uses_and_unbinds_are_timed(written: dict[str, Any]) -> None:
+    # As make replicate has them; emulated, no time may be compared.
+    assert not written["host"]["times_comparable"]
+    rows = [row for row in written["rows"] if row["case"]["workload"] in REPLICATED]
+    assert {(row["case"]["workload"], row["tree"]) for row in rows} == {
+        (name, tree) for name in REPLICATED for tree in ("base", "patched")
+    }
+    for row in rows:
+        for part in ("bind_ms", "use_ms", "unbind_ms"):
+            assert len(row[part]) == 2, (row["case"], row["tree"], part)
+            assert min(row[part]) > 0, (row["case"], row["tree"], part)
+
+
+SHARED_CHECKS = (
+    "read and write, {}",
+    "mapping, {}",
+    "first use by several processes, {}",
+    "memory failure, {}",
+    "files on {}",
+)
+
+LIMITS = ("memmap of 1 TiB", "100 binds of 1 TiB", "memmap of 16 TiB", "5 binds of 16 TiB")
+
+
+@LONG
+def test_the_devices_work_as_memory(written: dict[str, Any]) -> None:
+    for name in SCENARIOS:
+        rows = [row for row in written["rows"] if row["case"]["workload"] == name]
+        firsts = [(row["tree"], row["mode"]) for row in rows if row["first_bind_ms"]]
+        expected = [] if name == "private" else [("base", ""), ("patched", "streaming")]
+        assert firsts == expected
+    passed = {
+        (check["scenario"], check["name"])
+        for check in written["checks"]
+        if check["must_pass"] and check["outcome"] == "pass" and check["tree"] == "patched"
+    }
+    assert passed == {
+        ("fsdax-files", "files on ext4"),
+        ("fsdax-files", "files on xfs"),
+        *(
+            (f"shared-fsdax-{where}", check.format(kind))
+            for where in ("dev", "mem")
+            for check in SHARED_CHECKS
+            for kind in ("ext4", "xfs")
+        ),
+        ("devdax-mapping", "mapping"),
+        ("devdax-mem-mapping", "mapping"),
+        ("kmem", "system-ram"),
+        ("kmem", "back to devdax"),
+        ("kmem-again", "hot-add and hot-remove"),
+        ("boot", "memory"),
+        ("migrate", "moves between nodes"),
+        ("migrate", "moves to a node without CPUs and back"),
+        *(("shared-limits", name) for name in LIMITS),
+    }
+    alone = [check for check in written["checks"] if check["scenario"] == "shared-limits"]
+    assert [check["outcome"] for check in alone] == ["skip", "pass"] * len(LIMITS)
+    said = {check["said"] for check in written["checks"] if check["scenario"] == "kmem-again"}
+    assert said
+    assert all("2 times under a load, 2 holes" in one for one in said)
+    cases = [row["case"] for row in written["rows"] if row["case"]["folio_bytes"]]
+    copied = [(case["workload"], case["function"]) for case in cases]
+    assert (
+        copied[::2]
+        == copied[1::2]
+        == [
+            ("migrate", ""),
+            ("migrate-demote", ""),
+            ("migrate-promote", ""),
+            ("folio", "folio_copy"),
+            ("folio", "folio_mc_copy"),
+        ]
+    )
+    moving = [check for check in written["checks"] if check["scenario"] == "migrate-selftest"]
+    assert [check["outcome"] for check in moving] == ["pass"] * 12
+    own = [check["outcome"] for check in written["checks"] if not check["must_pass"]]
+    assert own.count("pass") > 50
+    assert "fail" not in own
+
+
+@LONG
+@pytest.mark.usefixtures("in_user_cache")
+def test_fio_finds_what_it_wrote(line: str) -> None:
+    guest = Guest("tcg", 1 << 30, 3600)
+    names = [name for name in lab.SCENARIOS[lab.FOREIGN].parts if name.startswith("fio-")]
+    for tree in trees.pair(steps.source_for(line, None)):
+        records, _ = guest.run(image.kernel(tree, lab.FRAGMENTS), ",".join(names), 2, DEVICE)
+        outcomes = {(one["scenario"], one["check"]): one["outcome"] for one in records}
+        assert len(outcomes) == 9
+        assert set(outcomes.values()) == {"pass"}, outcomes
