@@ -15,6 +15,7 @@ from pagemint.base.errors import Failure
 
 COMMANDS = {
     "bench": "time memmap initialisation, before and after the patches, on this machine",
+    "count": "count the instructions and bytes of whole operations, in emulated guests",
     "vm": "bind emulated devices in guests, with and without the patches",
     "host": "bind devices of this machine, with and without the module",
     "series": "apply the patches to a kernel tree, or write them as mails",

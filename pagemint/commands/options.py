@@ -11,6 +11,8 @@ from pagemint.report import tables, write
 from pagemint.results import writer
 from pagemint.results.rows import Result
 
+_LONGEST = 1_000_000  # seconds of a guest
+
 
 def add_source_arguments(parser: argparse.ArgumentParser, *, stock: bool = False) -> None:
     """Declare --kernel and --ksrc, which `source_for` takes, and perhaps --stock instead."""
@@ -31,6 +33,27 @@ def add_result_arguments(parser: argparse.ArgumentParser) -> None:
         "--json", metavar="FILE", help="write the result there; - for standard output"
     )
     parser.add_argument("--no-report", action="store_true", help="write no report at the end")
+
+
+def add_limit(parser: argparse.ArgumentParser) -> None:
+    """Declare --limit, which `check_limit` checks."""
+    parser.add_argument(
+        "--limit",
+        type=float,
+        default=3600,
+        metavar="S",
+        help="seconds that a guest may take in all (3600)",
+    )
+
+
+def check_limit(seconds: float) -> None:
+    """Check the seconds of --limit.
+
+    Raises:
+        Failure: they are not a time that a guest can take.
+    """
+    if not 0 < seconds <= _LONGEST:
+        raise Failure(f"--limit {seconds:g}: not a valid time", f"give up to {_LONGEST} s")
 
 
 def check_number(option: str, given: int, least: int, most: int) -> None:

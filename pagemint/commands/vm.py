@@ -4,13 +4,12 @@
 import argparse
 import os
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pagemint.base import machine
 from pagemint.base.errors import Failure
 from pagemint.base.progress import note
-from pagemint.commands import counting, options
+from pagemint.commands import count, guest_kernels, options
 from pagemint.commands.options import check_writable, finish
 from pagemint.guests.outside import room, runs, x86
 from pagemint.guests.outside.guest import Guest
@@ -25,12 +24,11 @@ from pagemint.guests.outside.lab import (
     Scenario,
 )
 from pagemint.results import rows
-from pagemint.trees import image, sources, stock, trees
+from pagemint.trees import image, sources
 from pagemint.trees import patches as steps
-from pagemint.trees.image import Kernel
+from pagemint.words import BASE, PATCHED
 
 _REBINDS, _TURNS = 30, 1
-_LONGEST = 1_000_000  # seconds of a guest
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--count",
         action="store_true",
-        help="count the instructions and bytes of whole operations, emulated, instead of scenarios",
+        help="the same as pagemint count",
     )
     parser.add_argument(
         "--size",
@@ -75,13 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=("auto", "kvm", "tcg"),
         help="how the guests run (auto: kvm if a guest boots under it)",
     )
-    parser.add_argument(
-        "--limit",
-        type=float,
-        default=3600,
-        metavar="S",
-        help="seconds that a guest may take in all (3600)",
-    )
+    options.add_limit(parser)
     options.add_result_arguments(parser)
 
 
@@ -91,14 +83,15 @@ def main(args: argparse.Namespace) -> int:
         raise Failure(f"there is no stock kernel of {args.arch}", "leave --arch out")
     lab = STOCK if args.stock else LABS[args.arch]
     if args.count:
-        lab = counting.lab(args, lab)
+        _check_count(args)
+        note("counting is a command of its own: pagemint count")
+        return count.main(args)
     scenarios = _chosen(args, lab)
     turns = _TURNS if args.turns is None else args.turns
     options.check_number("--turns", turns, 1, rows.MOST_RUNS // 2)
     rebinds = _REBINDS if args.rebinds is None else args.rebinds
     options.check_number("--rebinds", rebinds, 2, rows.MOST_RUNS // turns)
-    if not 0 < args.limit <= _LONGEST:
-        raise Failure(f"--limit {args.limit:g}: not a valid time", f"give up to {_LONGEST} s")
+    options.check_limit(args.limit)
     _check_accel(args, lab)
     suites = _suites(args, scenarios, lab)
     scenarios |= {name: SUITES[name] for name in suites}
@@ -107,43 +100,33 @@ def main(args: argparse.Namespace) -> int:
     lab.check_programs(scenarios.values())
     check_writable(args)
 
+    directories = dict(suites)
     if args.stock:
-        built = _build_stock(args.stock)
+        kernels, about = guest_kernels.stock_kernel(args.stock)
     else:
-        tests = lab.native and not args.count
-        built = _build_pair(args.kernel, args.ksrc, lab, scenarios, tests=tests)
-    if args.count:
-        return counting.run(args, built.kernels, built.about)
-    accel = x86.choose_accel(args.accel, built.kernels[0].image) if lab.native else "tcg"
+        wanted = [
+            name
+            for name in (BASE, PATCHED)
+            if any(scenario.boots(name) for scenario in scenarios.values())
+        ]
+        built = guest_kernels.pair(args.kernel, args.ksrc, lab, wanted)
+        kernels, about = built.kernels, built.about
+        if lab.native and BASE in wanted:
+            directories["selftests"] = image.selftests(built.base, others=FOREIGN in scenarios)
+    accel = x86.choose_accel(args.accel, kernels[0].image) if lab.native else "tcg"
     device, private = room.whole_sections(size or room.default(accel))
-    guest = Guest(accel, device, args.limit, directories=built.directories | suites)
-    outcome = runs.run(guest, built.kernels, scenarios, rebinds, turns, private)
+    guest = Guest(accel, device, args.limit, directories=directories)
+    outcome = runs.run(guest, kernels, scenarios, rebinds, turns, private)
 
     host = {**machine.about(), "accel": accel, "times_comparable": accel == "kvm"}
     result = rows.Result(
         rows.Machine(**host),
-        built.about,
+        about,
         [*outcome.binds, *outcome.copies],
         checks=outcome.checks,
     )
     finish(args, result)
     return outcome.judge()
-
-
-@dataclass(frozen=True)
-class _Built:
-    """The kernels that guests boot.
-
-    Attributes:
-        kernels: base and patched, those of them that the scenarios boot, or a stock kernel alone.
-        about: their description in the result.
-        directories: the directory with the programs of the kernel's own tests, if there are any,
-            as Guest has it.
-    """
-
-    kernels: list[Kernel]
-    about: rows.Kernel
-    directories: dict[str, Path]
 
 
 def _names(scenarios: Mapping[str, Scenario], *, asked: bool = False) -> list[str]:
@@ -173,8 +156,7 @@ def _chosen(args: argparse.Namespace, lab: Lab) -> dict[str, Scenario]:
         if asked:
             remedy = f"leave {name} out, or use --kernel {' or '.join(able)}"
             raise Failure(f"{name} cannot run: {lacks}", remedy)
-        if not args.count:
-            note(f"{name} is left out: {lacks}")
+        note(f"{name} is left out: {lacks}")
     return chosen
 
 
@@ -187,7 +169,7 @@ def _suites(args: argparse.Namespace, scenarios: Collection[str], lab: Lab) -> d
             if FOREIGN in scenarios:
                 note(f"the tests of {name} are not run: --{name} names no directory of theirs")
             continue
-        if args.stock or args.count or not lab.native:
+        if args.stock or not lab.native:
             raise Failure(f"--{name} needs both kernels of x86", f"leave --{name} out")
         if not (directory / suite.built).exists():
             raise Failure(
@@ -198,37 +180,24 @@ def _suites(args: argparse.Namespace, scenarios: Collection[str], lab: Lab) -> d
     return given
 
 
+def _check_count(args: argparse.Namespace) -> None:
+    """Refuse the options that counting has no use for."""
+    for name in ("scenario", "size", "rebinds", "turns", *SUITES):
+        if getattr(args, name) is not None:
+            raise Failure(
+                f"--count has its own operations and devices and takes no --{name}",
+                f"leave --{name} out",
+            )
+    if args.arch != "x86":
+        raise Failure(f"--count cannot count {args.arch}", "leave --arch out")
+    if args.accel == "kvm":
+        raise Failure(
+            "--count works only in emulated guests, not under KVM", "leave --accel kvm out"
+        )
+
+
 def _check_accel(args: argparse.Namespace, lab: Lab) -> None:
     if args.accel == "kvm" and not lab.native:
         raise Failure(f"guests for {args.arch} are emulated here", "leave --accel kvm out")
     if args.accel == "kvm" and not os.access("/dev/kvm", os.R_OK | os.W_OK):
         raise Failure("/dev/kvm cannot be used", "load the kvm module, or use --accel tcg")
-
-
-def _build_stock(line: str) -> _Built:
-    kernel = stock.kernel(line)
-    return _Built([kernel], rows.Kernel(kernel.release, kernel.built.name, "debian"), {})
-
-
-def _build_pair(
-    line: str, ksrc: Path | None, lab: Lab, scenarios: Mapping[str, Scenario], *, tests: bool
-) -> _Built:
-    """Build the kernels that the scenarios boot, and with `tests` the kernel's own tests."""
-    found = steps.source_for(line, ksrc)
-    base, patched = (replace(tree, arch=lab.arch) for tree in trees.pair(found))
-    booted = [
-        tree
-        for tree in (base, patched)
-        if any(scenario.boots(tree.name) for scenario in scenarios.values())
-    ]
-    tests = tests and base in booted
-    return _Built(
-        [image.kernel(tree, lab.fragments) for tree in booted],
-        rows.Kernel(
-            found.version,
-            base.key,
-            "+".join(lab.fragments),
-            series=steps.digest(found.line, code=True),
-        ),
-        {"selftests": image.selftests(base, others=FOREIGN in scenarios)} if tests else {},
-    )

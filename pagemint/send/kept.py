@@ -33,7 +33,7 @@ def counts() -> Result:
     """
     found = sorted(files.RESULTS.glob(_COUNTS))
     if not found:
-        raise Failure("no counts are kept", "make some with: pagemint vm --count --json FILE")
+        raise Failure("no counts are kept", "make some with: pagemint count --json FILE")
     return reader.read(str(found[-1]))
 
 
