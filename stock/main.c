@@ -147,5 +147,5 @@ static void __exit pagemint_exit(void)
 module_exit(pagemint_exit);
 
 MODULE_DESCRIPTION("Fast initialisation of the memmap of device memory");
-MODULE_VERSION("0.1.0");
+MODULE_VERSION("0.2.0");
 MODULE_LICENSE("GPL");

@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,9 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_all_versions_agree() -> None:
     changelog = (_ROOT / "debian/changelog").read_text()
     assert changelog.startswith(f"pagemint ({__version__}) ")
+    assert f"\n## {__version__} (" in (_ROOT / "CHANGELOG.md").read_text()
+    project = tomllib.loads((_ROOT / "pyproject.toml").read_text())["project"]
+    assert project["version"] == __version__
     assert f'PACKAGE_VERSION="{__version__}"' in (_ROOT / "stock/dkms.conf").read_text()
     assert f'MODULE_VERSION("{__version__}")' in (_ROOT / "stock/main.c").read_text()
 
