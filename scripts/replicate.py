@@ -9,8 +9,7 @@ from pagemint import cli
 from pagemint.base.progress import note
 from pagemint.commands import doctor
 from pagemint.guests.outside import lab, x86
-from pagemint.trees import image, trees
-from pagemint.trees import patches as steps
+from pagemint.trees import image, patches, trees
 
 _RESULT = ("--json", "out/replicate.json", "--rebinds", "10")
 _GUESTS = ("vm", "--scenario", "fsdax,devdax,private", "--turns", "3")
@@ -27,7 +26,7 @@ def _kvm_works() -> bool:
     if not kvm.ok:
         note(f"KVM: {kvm.found}")
         return False
-    base, _ = trees.pair(steps.source_for(steps.lines()[-1], None))
+    base, _ = trees.pair(patches.source_for(patches.lines()[-1], None))
     return x86.choose_accel("auto", image.kernel(base, lab.FRAGMENTS).image) == "kvm"
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pagemint.base import files
-from pagemint.trees import patches as steps
+from pagemint.trees import patches
 
 LINE = "7.3"
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+\d+(?:,\d+)? @@")
@@ -59,7 +59,7 @@ def make(tree: Path, line: str = LINE) -> None:
 
 def needed(line: str = LINE) -> list[Needed]:
     """Return a needed line for each step and each file that it edits, if there is one."""
-    order = [step.path for step in steps.of(line)]
+    order = [step.path for step in patches.of(line)]
     found: dict[tuple[str, str], Needed] = {}
     for path, lines in _unpatched(line).items():
         for number, one in enumerate(lines, 1):
@@ -87,7 +87,7 @@ def _unpatched(line: str) -> dict[str, list[_Line]]:
     before: dict[str, list[_Line]] = {}
     now: dict[str, list[_Line]] = {}
     added = set()
-    for step in steps.of(line):
+    for step in patches.of(line):
         for new in step.files:
             now[new] = [
                 _Line(one, step.path) for one in (files.KERNEL / new).read_text().split("\n")

@@ -5,9 +5,9 @@ import os
 
 import mutant
 
-from pagemint.trees import patches as steps
+from pagemint.trees import patches
 
-LINES = steps.lines()[-1 if mutant.JUDGED else 0 :]
+LINES = patches.lines()[-1 if mutant.JUDGED else 0 :]
 """All lines, oldest first."""
 
 WHOLE = LINES if os.environ.get("PAGEMINT_LONG") else LINES[-1:]

@@ -26,8 +26,7 @@ from pagemint.commands.options import check_writable
 from pagemint.results import expect, writer
 from pagemint.results.expect import Expectation
 from pagemint.results.rows import EVERYTHING, MOST_RUNS, Kernel, Limit, Machine, Result, Row, Tree
-from pagemint.trees import named, objects, sources, trees
-from pagemint.trees import patches as steps
+from pagemint.trees import named, objects, patches, sources, trees
 from pagemint.trees.named import Named
 from pagemint.words import BASE, MOST_THREADS
 
@@ -87,7 +86,7 @@ class Plan:
     def result(self, rows: list[Row], limits: list[Limit], huge_bytes: int) -> Result:
         """Return the result of a bench."""
         base = self.compared[0]
-        series = "" if self.described else steps.digest(self.found.line, code=True)
+        series = "" if self.described else patches.digest(self.found.line, code=True)
         return Result(
             Machine(**machine.about(), huge_bytes=huge_bytes),
             Kernel(self.found.version, base.key, _config(base), series, self.own),
@@ -129,7 +128,7 @@ def plan(args: argparse.Namespace, expected: Expectation | None) -> Plan:
         writer.check_file(args.json)  # there is no report
     else:
         check_writable(args)
-    found = steps.source_for(args.kernel, args.ksrc)
+    found = patches.source_for(args.kernel, args.ksrc)
     workloads = _present(workloads, found.line, named=bool(expected or args.workload))
 
     made = _trees(found, asked_trees)

@@ -7,8 +7,7 @@ from pathlib import Path
 
 from pagemint.guests.outside.lab import Lab
 from pagemint.results import rows
-from pagemint.trees import image, stock, trees
-from pagemint.trees import patches as steps
+from pagemint.trees import image, patches, stock, trees
 from pagemint.trees.image import Kernel
 from pagemint.trees.trees import Tree
 from pagemint.words import BASE, PATCHED
@@ -53,13 +52,13 @@ def pair(
     Raises:
         Failure: a tree cannot be fetched, an edit does not apply, or a build fails.
     """
-    found = steps.source_for(line, ksrc)
+    found = patches.source_for(line, ksrc)
     both = [replace(tree, arch=lab.arch) for tree in trees.pair(found)]
     about = rows.Kernel(
         found.version,
         both[0].key,
         "+".join(lab.fragments),
-        series=steps.digest(found.line, code=True),
+        series=patches.digest(found.line, code=True),
     )
     booted = [tree for tree in both if tree.name in wanted]
     return Built([image.kernel(tree, lab.fragments) for tree in booted], about, both[0])

@@ -7,8 +7,7 @@ from pathlib import Path
 from pagemint.base.errors import Failure
 from pagemint.base.progress import note
 from pagemint.send import branches
-from pagemint.trees import patches as steps
-from pagemint.trees import sources
+from pagemint.trees import patches, sources
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -18,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--topic",
         metavar="T,...",
         help="only these topics and those they need (all of "
-        f"{', '.join(topic.name for topic in steps.topics())})",
+        f"{', '.join(topic.name for topic in patches.topics())})",
     )
     target = parser.add_mutually_exclusive_group(required=True)
     target.add_argument("--tree", type=Path, metavar="DIR", help="make branches in this tree")
@@ -38,13 +37,13 @@ def main(args: argparse.Namespace) -> int:
     # Imported late so that building the parser does not load Jinja2.
     from pagemint.send import code_lines, messages
 
-    known = steps.lines()
+    known = patches.lines()
     if args.kernel is not None and args.kernel not in known:
         raise Failure(
             f"the series has no edits for Linux {args.kernel!r}",
             f"choose one of: {', '.join(known)}",
         )
-    chosen = steps.topics(args.topic.split(",") if args.topic else None)
+    chosen = patches.topics(args.topic.split(",") if args.topic else None)
     if args.stat:
         code_lines.show(sources.get(args.kernel or known[-1]), chosen)
         return 0

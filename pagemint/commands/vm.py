@@ -24,8 +24,7 @@ from pagemint.guests.outside.lab import (
     Scenario,
 )
 from pagemint.results import rows
-from pagemint.trees import image, sources
-from pagemint.trees import patches as steps
+from pagemint.trees import image, patches, sources
 from pagemint.words import BASE, PATCHED
 
 _REBINDS, _TURNS = 30, 1
@@ -143,13 +142,13 @@ def _chosen(args: argparse.Namespace, lab: Lab) -> dict[str, Scenario]:
             raise Failure(
                 f"{where} has no scenario {name!r}", f"choose from {', '.join(lab.scenarios)}"
             )
-    line = steps.nearest_line(sources.from_tree(args.ksrc).line) if args.ksrc else args.kernel
+    line = patches.nearest_line(sources.from_tree(args.ksrc).line) if args.ksrc else args.kernel
     chosen = {}
     for name in asked or _names(lab.scenarios):
         scenario = lab.scenarios[name]
-        able = steps.lines(scenario.topic or "*")
+        able = patches.lines(scenario.topic or "*")
         # A line that the series does not know at all is refused with the source.
-        if line in able or line not in steps.lines():
+        if line in able or line not in patches.lines():
             chosen[name] = scenario
             continue
         lacks = f"the topic {scenario.topic} has no edits for Linux {line}"

@@ -11,8 +11,7 @@ from pagemint.base.errors import Failure
 from pagemint.base.git import git, identity
 from pagemint.base.progress import step
 from pagemint.base.run import interruption_put_off
-from pagemint.trees import patches as steps
-from pagemint.trees import sources
+from pagemint.trees import patches, sources
 from pagemint.trees.patches import Change, Topic
 
 
@@ -46,14 +45,14 @@ def commit(
         raise Failure(f"{tree} is in pagemint's own cache", "copy it somewhere else first")
     found = sources.from_tree(tree)
     line = line or found.line
-    chosen = steps.topics() if chosen is None else chosen
+    chosen = patches.topics() if chosen is None else chosen
     who = _identity(tree)
     fresh = not (tree / ".git").exists()
-    branches = {one.name: f"pagemint-{steps.nearest_line(line)}-{one.name}" for one in chosen}
+    branches = {one.name: f"pagemint-{patches.nearest_line(line)}-{one.name}" for one in chosen}
     if not fresh:
         _check_clean(tree, list(branches.values()))
     with step(f"trying the topics on Linux {found.version}"):
-        changes = steps.plan(tree, line, chosen)
+        changes = patches.plan(tree, line, chosen)
     # A topic may have no steps for this line.
     filled = list(dict.fromkeys(change.step.topic for change in changes))
     made = [branches[name] for name in filled]
@@ -64,7 +63,10 @@ def commit(
         with interruption_put_off():
             _switch(
                 tree,
-                {branches[name]: (heads[name], texts[f"{name}/{steps.COVER}"]) for name in filled},
+                {
+                    branches[name]: (heads[name], texts[f"{name}/{patches.COVER}"])
+                    for name in filled
+                },
             )
             fresh = False  # from here on the new repository stays
     except BaseException:
@@ -95,7 +97,7 @@ def mails(
         Failure: `output` is not empty, git has no identity, or an edit does not apply exactly.
     """
     who = check_output(output)
-    changes = steps.plan(found.tree, found.line, chosen)
+    changes = patches.plan(found.tree, found.line, chosen)
     with tempfile.TemporaryDirectory(prefix="pagemint-") as name:
         scratch = Path(name)
         repository, written = scratch / "tree", scratch / "mails"
@@ -107,7 +109,7 @@ def mails(
         _make_repository(repository, f"Linux {found.version}", who)
         before = "base"
         for topic, head in _commit_all(repository, "HEAD", changes, texts, who).items():
-            _switch(repository, {topic: (head, texts[f"{topic}/{steps.COVER}"])})
+            _switch(repository, {topic: (head, texts[f"{topic}/{patches.COVER}"])})
             cover = ("--cover-letter", "--cover-from-description=subject")
             target = ("-o", str(written / topic), f"{before}..{topic}")
             git(repository, "format-patch", "-q", *cover, *target, **who)
@@ -207,7 +209,7 @@ def _commit_all(
     Args:
         repository: the git checkout.
         base: a commit.
-        changes: the changes of the steps.
+        changes: the changes of the patches.
         texts: the message of each step.
         who: variables with the author and the committer.
 

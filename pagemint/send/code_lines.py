@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.table import Table
 
-from pagemint.trees import patches as steps
+from pagemint.trees import patches
 from pagemint.trees.patches import Topic
 from pagemint.trees.sources import Source
 
@@ -41,22 +41,22 @@ def count(found: Source, chosen: Sequence[Topic]) -> dict[str, tuple[int, int, i
     """
     now: dict[str, list[str]] = {}
     counts: dict[str, tuple[int, int, int]] = {}
-    for change in steps.plan(found.tree, found.line, chosen):
-        patches, added, removed = counts.get(change.step.topic, (0, 0, 0))
+    for change in patches.plan(found.tree, found.line, chosen):
+        number, added, removed = counts.get(change.step.topic, (0, 0, 0))
         for path, data in change.contents.items():
-            if not steps.is_code(path):
+            if not patches.is_code(path):
                 continue
             if path not in now:
                 original = found.tree / path
                 now[path] = (
-                    steps.lines_of_code(path, original.read_text()) if original.exists() else []
+                    patches.lines_of_code(path, original.read_text()) if original.exists() else []
                 )
-            after = steps.lines_of_code(path, data.decode())
+            after = patches.lines_of_code(path, data.decode())
             matcher = difflib.SequenceMatcher(None, now[path], after, autojunk=False)
             for what, a, b, c, d in matcher.get_opcodes():
                 if what != "equal":
                     removed += b - a
                     added += d - c
             now[path] = after
-        counts[change.step.topic] = (patches + 1, added, removed)
+        counts[change.step.topic] = (number + 1, added, removed)
     return counts

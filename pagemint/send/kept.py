@@ -5,7 +5,7 @@ from pagemint.base import files
 from pagemint.base.errors import Failure
 from pagemint.results import reader
 from pagemint.results.rows import Result
-from pagemint.trees import patches as steps
+from pagemint.trees import patches
 
 _COUNTS = "*-counts-*.json"
 _STOCK_COUNTS = "*-stock-*.json"
@@ -16,13 +16,13 @@ def benches() -> list[Result]:
     counts = {one for kind in (_COUNTS, _STOCK_COUNTS) for one in files.RESULTS.glob(kind)}
     rest = sorted(set(files.RESULTS.glob("*.json")) - counts)
     found = [reader.read(str(file)) for file in rest]
-    now = steps.digests()  # once: it reads all edits
+    now = patches.digests()  # once: it reads all edits
     return sorted(found, key=lambda one: (one.kernel.series in now, one.host.date), reverse=True)
 
 
 def is_current(result: Result) -> bool:
     """Tell whether a result is of the series as it is."""
-    return result.kernel.series in steps.digests()
+    return result.kernel.series in patches.digests()
 
 
 def counts() -> Result:

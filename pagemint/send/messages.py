@@ -20,7 +20,7 @@ from pagemint.results.cases import limit_of
 from pagemint.results.rows import Counts, Operation, Result, Row
 from pagemint.results.verdict import are_pairs
 from pagemint.send import kept
-from pagemint.trees import patches as steps
+from pagemint.trees import patches
 from pagemint.trees.patches import Topic
 from pagemint.words import PAGE
 
@@ -52,10 +52,10 @@ def filled(given: Sequence[str], chosen: Sequence[Topic] | None = None) -> dict[
                 f"{one.file} comes from an emulated guest, whose times mean nothing",
                 "make one with: pagemint bench --json FILE",
             )
-    chosen = steps.topics() if chosen is None else chosen
-    texts = {one.path: one.message for line in steps.lines() for one in steps.of(line, chosen)}
+    chosen = patches.topics() if chosen is None else chosen
+    texts = {one.path: one.message for line in patches.lines() for one in patches.of(line, chosen)}
     for topic in chosen:
-        cover = f"{topic.name}/{steps.COVER}"
+        cover = f"{topic.name}/{patches.COVER}"
         texts[cover] = (files.KERNEL / "series" / cover).read_text()
     counts = _Counts()
     done = {name: _fill(name, text, results, counts) for name, text in texts.items()}

@@ -9,8 +9,7 @@ from pathlib import Path
 from pagemint.base import cache, disk, files, machine
 from pagemint.base.progress import step
 from pagemint.base.run import run
-from pagemint.trees import objects, trees
-from pagemint.trees import patches as steps
+from pagemint.trees import objects, patches, trees
 from pagemint.trees.trees import Arch, Tree
 from pagemint.words import PATCHED
 
@@ -83,7 +82,7 @@ def kernel(tree: Tree, fragments: tuple[str, ...]) -> Kernel:
     fragment_files = [files.GUESTS / "config" / f"{name}.config" for name in fragments]
     lines = [line for file in fragment_files for line in file.read_text().splitlines()]
     wanted = _last_of_each([line for line in lines if "CONFIG_" in line])
-    suites = steps.suites(tree.line)
+    suites = patches.suites(tree.line)
     wanted = [line for line in wanted if _suite(line) in (None, *suites)]
     name = "+".join(fragments)
     key = cache.digest(tree.key, str(tree.path), *wanted, machine.compiler(tree.arch.prefix))
@@ -108,7 +107,7 @@ def kernel(tree: Tree, fragments: tuple[str, ...]) -> Kernel:
         objects.make(tree, built, f"M={work}", "modules", jobs=1)
 
     module = cache.entry("modules", cache.digest(key, *sources), make_module)
-    modes = steps.modes(tree.line) if tree.name == PATCHED else ()
+    modes = patches.modes(tree.line) if tree.name == PATCHED else ()
     own = module / "pagemint_guest.ko"
     return Kernel(tree.name, built, own, None, modes=modes, arch=tree.arch)
 

@@ -11,8 +11,7 @@ from pagemint.base import cache, disk
 from pagemint.base.errors import Failure
 from pagemint.base.git import git
 from pagemint.base.progress import note, step
-from pagemint.trees import mails, sources, trees
-from pagemint.trees import patches as steps
+from pagemint.trees import mails, patches, sources, trees
 from pagemint.trees.mail_order import Chosen, Reading
 from pagemint.trees.patches import Topic
 from pagemint.trees.trees import Tree
@@ -67,7 +66,7 @@ def _maker(name: str, where: str) -> Callable[[Tree], Tree]:
     """Return the function that makes a tree; whatever it needs of the user's is read here."""
     if where.startswith(_SERIES):
         names = where.removeprefix(_SERIES).split(",")
-        topics = steps.topics(names)
+        topics = patches.topics(names)
         return lambda base: _with_topics(name, base, names, topics)
     path = _expanded(where)
     if path.is_file() or (mails.is_directory(path) and not sources.is_tree(path)):
@@ -87,7 +86,7 @@ def _with_topics(name: str, base: Tree, names: list[str], topics: list[Topic]) -
     Raises:
         Failure: one has none, so that the tree would not be what its name says.
     """
-    there = {step.topic for step in steps.of(base.line, topics)}
+    there = {step.topic for step in patches.of(base.line, topics)}
     for topic in names:
         if topic not in there:
             raise Failure(
@@ -172,4 +171,4 @@ def _at_commit(name: str, where: str, directory: Path, tree: str) -> Tree:
 
     path = cache.entry("trees", f"git-{tree}", make) / "linux"
     found = sources.from_tree(path)
-    return Tree(name, path, f"git-{tree}", steps.nearest_line(found.line), found.version)
+    return Tree(name, path, f"git-{tree}", patches.nearest_line(found.line), found.version)

@@ -13,7 +13,7 @@ from pagemint.base import cache, disk
 from pagemint.base.errors import Failure, MachineFailure, TreeFailure
 from pagemint.base.progress import step
 from pagemint.base.run import run
-from pagemint.trees import patches as steps
+from pagemint.trees import patches
 from pagemint.trees.patches import Topic
 from pagemint.trees.sources import Source
 
@@ -95,7 +95,7 @@ def pair(found: Source) -> tuple[Tree, Tree]:
         Failure: an edit of the series does not apply, or the disk is full.
     """
     base = unpatched(words.BASE, found)
-    return base, with_topics(words.PATCHED, base, steps.topics())
+    return base, with_topics(words.PATCHED, base, patches.topics())
 
 
 def unpatched(name: str, found: Source) -> Tree:
@@ -109,7 +109,7 @@ def unpatched(name: str, found: Source) -> Tree:
     else:
         key = f"own-{_listing(found.tree)}"
         path = cache.entry("trees", key, lambda work: _copy_own(found, work)) / "linux"
-    return Tree(name, path, key, steps.nearest_line(found.line), found.version)
+    return Tree(name, path, key, patches.nearest_line(found.line), found.version)
 
 
 def with_topics(name: str, base: Tree, topics: Sequence[Topic]) -> Tree:
@@ -118,13 +118,13 @@ def with_topics(name: str, base: Tree, topics: Sequence[Topic]) -> Tree:
     Raises:
         Failure: an edit of the series does not apply, or the disk is full.
     """
-    digest = steps.digest(base.line, topics)
+    digest = patches.digest(base.line, topics)
     return changed(
         name,
         base,
         cache.digest(base.key, digest),
         f"applying the series to Linux {base.version}",
-        lambda work: steps.patch(work, base.line, topics),
+        lambda work: patches.patch(work, base.line, topics),
     )
 
 

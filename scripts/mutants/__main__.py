@@ -21,8 +21,7 @@ from mutants.verdicts import Table, Verdicts, known_faults
 from pagemint import cli, words
 from pagemint.base import cache, files, machine
 from pagemint.base.progress import note
-from pagemint.trees import patches as steps
-from pagemint.trees import sources, trees
+from pagemint.trees import patches, sources, trees
 
 _ROOT = files.PACKAGE.parent
 _AIM = 0.95
@@ -53,8 +52,8 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1, help="which ones come first")
     parser.add_argument("--json", type=Path, default=_ROOT / "out/mutants.json", metavar="FILE")
     arguments = parser.parse_args()
-    base = trees.unpatched(words.BASE, sources.get(steps.lines()[-1]))
-    topics = [one for one in steps.topics() if one.name not in _IN_GUESTS]
+    base = trees.unpatched(words.BASE, sources.get(patches.lines()[-1]))
+    topics = [one for one in patches.topics() if one.name not in _IN_GUESTS]
     pair = base, trees.with_topics(words.PATCHED, base, topics)
     key = cache.digest(
         *(one.key for one in pair),

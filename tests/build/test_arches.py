@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pagemint.trees import objects, sources, trees
-from pagemint.trees import patches as steps
+from pagemint.trees import objects, patches, sources, trees
 from pagemint.trees.trees import Arch
 
 pytestmark = pytest.mark.skipif(
@@ -95,7 +94,7 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_what_the_series_touches_compiles(case: Case, tmp_path: Path) -> None:
-    _, patched = trees.pair(sources.get(steps.lines()[-1]))
+    _, patched = trees.pair(sources.get(patches.lines()[-1]))
     tree = replace(patched, arch=case.arch)
     objects.make(tree, tmp_path, "defconfig")
     options = (*_ALWAYS, *case.options)

@@ -17,8 +17,7 @@ import pytest
 
 from pagemint.base import cache, machine
 from pagemint.bench import link
-from pagemint.trees import objects, sources, trees
-from pagemint.trees import patches as steps
+from pagemint.trees import objects, patches, sources, trees
 
 _PROGRAM = "import sys; from pagemint.cli import main; sys.exit(main())"
 _FULL_DISK = (
@@ -82,7 +81,7 @@ def _entries(home: Path) -> list[str]:
 def test_an_unknown_kernel_line_is_refused(line: str) -> None:
     said = _refusal("--kernel", line)
     assert f"no edits for Linux {line!r}" in said
-    assert f"choose one of {', '.join(steps.lines())}, or give a tree with --ksrc" in said
+    assert f"choose one of {', '.join(patches.lines())}, or give a tree with --ksrc" in said
 
 
 @pytest.mark.parametrize("kind", ["missing", "empty", "file"])

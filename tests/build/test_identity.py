@@ -28,7 +28,7 @@ from pagemint.bench.process import Host
 from pagemint.bench.variants import modes_of
 from pagemint.bench.window import POISON
 from pagemint.bench.workload import FIRST_PFN
-from pagemint.trees import patches as steps
+from pagemint.trees import patches
 from pagemint.words import STRUCT_PAGE
 
 EXAMPLES = 30_000 if os.environ.get("PAGEMINT_LONG") else 1500
@@ -68,7 +68,7 @@ def memmap(request: pytest.FixtureRequest) -> Iterator[Memmap]:
 @pytest.mark.parametrize("line", LINES)
 def test_a_patched_tree_has_the_modes_of_its_line(in_user_cache: None, line: str) -> None:
     with Host(program_for(line, "mask")) as host:
-        assert modes_of(host, "patched") == list(steps.modes(line))
+        assert modes_of(host, "patched") == list(patches.modes(line))
 
 
 def check(memmap: Memmap, case: Case) -> None:

@@ -29,8 +29,7 @@ from pagemint.results import reader
 from pagemint.results.rows import Result
 from pagemint.results.verdict import Judged
 from pagemint.send import branches, messages
-from pagemint.trees import named, objects, sources, trees
-from pagemint.trees import patches as steps
+from pagemint.trees import named, objects, patches, sources, trees
 from pagemint.words import MODES
 
 _GIT = {
@@ -77,7 +76,7 @@ def _contents(tree: Path) -> dict[str, bytes]:
 def _mailbox(tree: Path, file: Path, *topics: str) -> Path:
     """Write topics of the series as a mailbox, as a maintainer would get them."""
     source, output = sources.from_tree(tree), file.with_suffix(".mails")
-    mails = branches.mails(source, output, messages.filled(()), steps.topics(topics))
+    mails = branches.mails(source, output, messages.filled(()), patches.topics(topics))
     file.write_text("\n".join(mail.read_text() for mail in mails))
     return file
 
@@ -208,7 +207,7 @@ def test_a_patch_that_does_not_apply_is_named_with_its_file(tree: Path, tmp_path
     line = next(one for one in fake_tree.needed() if one.topic == "fixes")
     fake_tree.spoil(tree, line)
     base = trees.unpatched("base", sources.from_tree(tree))
-    last = str(sum(step.topic == "fixes" for step in steps.of(steps.lines()[-1])))
+    last = str(sum(step.topic == "fixes" for step in patches.of(patches.lines()[-1])))
     first = "1".zfill(len(last))
     told = rf"^patch 1 of {mailbox} \(\[PATCH {first}/{last}\]"
     with pytest.raises(Failure, match=told) as refusal:
@@ -285,7 +284,7 @@ def test_every_mode_of_the_series_leaves_the_memmaps_of_base(in_user_cache: None
 def test_a_tree_of_another_version_takes_part(in_user_cache: None) -> None:
     base, old = (
         trees.unpatched(name, sources.get(line))
-        for name, line in ((words.BASE, fake_tree.LINE), ("old", steps.lines()[0]))
+        for name, line in ((words.BASE, fake_tree.LINE), ("old", patches.lines()[0]))
     )
     pair = base, old
     program = link.link(pair, objects.DEBIAN)
@@ -338,7 +337,7 @@ def test_a_tree_with_one_wrong_bit_is_named_and_timed(in_user_cache: None, tmp_p
 
 @pytest.mark.skipif(not os.environ.get("PAGEMINT_LONG"), reason="builds a tree for each topic")
 def test_each_topic_leaves_the_memmaps_of_base(in_user_cache: None, tmp_path: Path) -> None:
-    topics = [topic.name for topic in steps.topics()]
+    topics = [topic.name for topic in patches.topics()]
     argv = [word for name in topics for word in ("--tree", f"only-{name}=series:{name}")]
     argv += ["--size", "256MiB", "--workload", "fsdax", "--runs", "1", "--no-report"]
     ended = pagemint("bench", *argv, "--json", str(tmp_path / "result.json"))

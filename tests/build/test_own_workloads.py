@@ -15,8 +15,7 @@ from pagemint.bench import own_workloads
 from pagemint.bench.definitions import definition
 from pagemint.bench.kernel_half import KernelHalf
 from pagemint.bench.link import Program
-from pagemint.trees import patches as steps
-from pagemint.trees import sources
+from pagemint.trees import patches, sources
 
 _DOCS = (Path(__file__).parents[2] / "docs/compare.md").read_text()
 (_EXAMPLE,) = re.findall("```c\n(.*?)```", _DOCS, re.DOTALL)
@@ -139,4 +138,4 @@ def test_the_object_that_defines_a_symbol_is_found(
     user_cache: Path, monkeypatch: pytest.MonkeyPatch, symbol: str, where: str | None
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(user_cache.parent))
-    assert definition(sources.get(steps.lines()[-1]).tree, symbol) == where
+    assert definition(sources.get(patches.lines()[-1]).tree, symbol) == where

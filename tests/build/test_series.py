@@ -18,14 +18,13 @@ from kernel_lines import LINES
 from pagemint.base import files, git
 from pagemint.base.errors import Failure
 from pagemint.send import branches, kept, messages
-from pagemint.trees import patches as steps
-from pagemint.trees import sources, trees
+from pagemint.trees import patches, sources, trees
 
 _NAME, _EMAIL = "Ada Tester", "ada@example.org"
-_TOPICS = [topic.name for topic in steps.topics()]
+_TOPICS = [topic.name for topic in patches.topics()]
 _BRANCHES = [f"pagemint-{fake_tree.LINE}-{topic}" for topic in _TOPICS]
 _BRANCH = _BRANCHES[-1]
-_STEPS = steps.of(fake_tree.LINE)
+_STEPS = patches.of(fake_tree.LINE)
 _TEXTS = messages.filled(())
 _NEW = {path for step in _STEPS for path in step.files}
 
@@ -95,15 +94,15 @@ def _commits(tree: Path, base: str, branch: str = _BRANCH) -> list[str]:
 
 def test_topics_come_with_those_they_need_in_order() -> None:
     assert _TOPICS[:2] == ["fixes", "device"]
-    assert [topic.name for topic in steps.topics(["threads"])] == ["fixes", "device", "threads"]
-    assert [topic.name for topic in steps.topics(["copies", "fixes"])] == ["fixes", "copies"]
+    assert [topic.name for topic in patches.topics(["threads"])] == ["fixes", "device", "threads"]
+    assert [topic.name for topic in patches.topics(["copies", "fixes"])] == ["fixes", "copies"]
     folders = {path.name for path in (files.KERNEL / "series").iterdir() if path.is_dir()}
     assert folders == set(_TOPICS)
 
 
 def test_an_unknown_topic_is_refused() -> None:
     with pytest.raises(Failure, match=r"there is no topic 'devices'; choose from: fixes, device,"):
-        steps.topics(["devices"])
+        patches.topics(["devices"])
 
 
 def test_each_new_file_belongs_to_exactly_one_step() -> None:
@@ -118,9 +117,9 @@ def test_each_new_file_belongs_to_exactly_one_step() -> None:
 def test_a_step_is_left_out_of_a_line_only_where_the_line_needs_no_such_fix() -> None:
     left_out = {
         (line, step.path)
-        for line in steps.lines()
+        for line in patches.lines()
         for step in _STEPS
-        if step.path not in {one.path for one in steps.of(line)}
+        if step.path not in {one.path for one in patches.of(line)}
     }
     assert left_out == {
         # It has page->pgmap, so it looks up no folio.
@@ -141,10 +140,10 @@ def test_a_step_is_left_out_of_a_line_only_where_the_line_needs_no_such_fix() ->
 
 @pytest.mark.parametrize(
     "step",
-    [step for line in steps.lines() for step in steps.of(line) if step.diff],
+    [step for line in patches.lines() for step in patches.of(line) if step.diff],
     ids=lambda step: f"{step.path}:{step.diff.stem}",
 )
-def test_a_diff_edits_existing_files_only(step: steps.Step) -> None:
+def test_a_diff_edits_existing_files_only(step: patches.Step) -> None:
     assert step.diff
     text = step.diff.read_text()
     files = fake_tree.edited(text)
@@ -162,9 +161,9 @@ def test_the_nearest_line_is_the_fewest_releases_away(
     for line in ("7.3", "6.12", "6.9"):
         (tmp_path / f"series/one/01-first/{line}.diff").touch()
     monkeypatch.setattr(files, "KERNEL", tmp_path)
-    assert steps.lines() == ["6.9", "6.12", "7.3"]
+    assert patches.lines() == ["6.9", "6.12", "7.3"]
     lines = ["6.1", "6.9", "6.10", "6.11", "6.17", "6.18", "7.1", "7.3", "7.10"]
-    assert [steps.nearest_line(line) for line in lines] == (
+    assert [patches.nearest_line(line) for line in lines] == (
         ["6.9", "6.9", "6.9", "6.12", "6.12", "7.3", "7.3", "7.3", "7.3"]
     )
 
@@ -243,16 +242,16 @@ def test_each_topic_has_a_branch_on_top_of_the_one_before(checkout: Path) -> Non
 
 @pytest.mark.parametrize("topic", _TOPICS)
 def test_a_topic_applies_with_those_it_needs_alone(plain: Path, topic: str) -> None:
-    chosen = steps.topics([topic])
+    chosen = patches.topics([topic])
     made = branches.commit(plain, _TEXTS, chosen)
     assert made == [f"pagemint-{fake_tree.LINE}-{one.name}" for one in chosen]
 
 
-@pytest.mark.parametrize("line", steps.lines())
+@pytest.mark.parametrize("line", patches.lines())
 def test_topics_apply_in_any_company(tmp_path: Path, line: str) -> None:
     fake_tree.make(tmp_path / "linux", line)
     for one, other in itertools.combinations(_TOPICS, 2):
-        steps.plan(tmp_path / "linux", line, steps.topics([one, other]))
+        patches.plan(tmp_path / "linux", line, patches.topics([one, other]))
 
 
 def test_each_commit_holds_what_its_diff_says(checkout: Path) -> None:
@@ -277,7 +276,7 @@ def test_the_cover_letters_are_where_git_and_b4_look_for_them(checkout: Path) ->
     for topic, branch in zip(_TOPICS, _BRANCHES, strict=True):
         settings = [f"branch.{branch}.{key}" for key in ("description", "b4-prep-cover-strategy")]
         cover, strategy = (_git(checkout, "config", "--get-all", one) for one in settings)
-        assert cover == _TEXTS[f"{topic}/{steps.COVER}"] + "\n"
+        assert cover == _TEXTS[f"{topic}/{patches.COVER}"] + "\n"
         assert strategy == "branch-description\n"
 
 
@@ -523,7 +522,7 @@ def test_an_edit_that_does_not_apply_is_named(tmp_path: Path, line: fake_tree.Ne
     with pytest.raises(Failure) as caught:
         branches.commit(tree, _TEXTS)
     assert f"{line.topic}: {line.step} does not match {line.path}" in caught.value.message
-    needing = [one.name for one in steps.topics() if line.topic in one.needs]
+    needing = [one.name for one in patches.topics() if line.topic in one.needs]
     assert all(f"{name}: " in caught.value.message for name in needing)
     assert not (tree / ".git").exists()
     assert _state(tree) == before
@@ -543,7 +542,7 @@ def test_a_topic_that_does_not_apply_leaves_the_others(plain: Path) -> None:
     fake_tree.spoil(plain, line)
     with pytest.raises(Failure, match=r"1 topic does not apply: copies: .* these apply: fixes, de"):
         branches.commit(plain, _TEXTS)
-    branches.commit(plain, _TEXTS, steps.topics(["online"]))
+    branches.commit(plain, _TEXTS, patches.topics(["online"]))
 
 
 def test_a_file_that_is_gone_is_named(plain: Path) -> None:
@@ -588,7 +587,7 @@ def test_no_identity_is_one_line(plain: Path, tmp_path: Path, target: str) -> No
     given = plain if target == "--tree" else tmp_path / "mails"
     # A note may say that the kept result is of another state of the series.
     result = json.loads(Path(kept.benches()[0].file).read_text())
-    result["kernel"]["series"] = steps.digest(fake_tree.LINE, code=True)
+    result["kernel"]["series"] = patches.digest(fake_tree.LINE, code=True)
     (tmp_path / "now.json").write_text(json.dumps(result))
     ended = pagemint(
         "series",
@@ -615,7 +614,7 @@ def test_an_unknown_line_is_one_line(plain: Path, line: str) -> None:
     assert (ended.returncode, ended.stdout) == (1, "")
     assert ended.stderr == (
         f"pagemint: the series has no edits for Linux {line!r}; "
-        f"choose one of: {', '.join(steps.lines())}\n"
+        f"choose one of: {', '.join(patches.lines())}\n"
     )
     assert _state(plain) == before
 
@@ -682,8 +681,8 @@ def test_mails_make_the_same_tree_as_the_branch(checkout: Path, tmp_path: Path) 
     mails = branches.mails(found, tmp_path / "mails", _TEXTS)
     assert {path.name for path in (tmp_path / "mails").iterdir()} == set(_TOPICS)
     assert sorted((tmp_path / "mails").glob("*/*")) == sorted(mails)
-    patches = [mail for mail in mails if not mail.name.startswith("0000-")]
-    for mail, step in zip(patches, _STEPS, strict=True):
+    numbered = [mail for mail in mails if not mail.name.startswith("0000-")]
+    for mail, step in zip(numbered, _STEPS, strict=True):
         assert mail.parent.name == step.topic
         text = mail.read_text()
         subject = _TEXTS[step.path].split("\n")[0]
@@ -709,7 +708,7 @@ def test_the_first_mail_of_a_topic_is_its_cover_letter(plain: Path, tmp_path: Pa
         mine = [step for step in _STEPS if step.topic == topic]
         (cover,) = (tmp_path / "mails" / topic).glob("0000-*")
         text = cover.read_text()
-        subject, body = _TEXTS[f"{topic}/{steps.COVER}"].split("\n\n", 1)
+        subject, body = _TEXTS[f"{topic}/{patches.COVER}"].split("\n\n", 1)
         last = str(len(mine))
         first = "0".zfill(len(last))
         assert f"Subject: [PATCH {first}/{last}] {subject}\n" in text.replace("\n ", " ")
@@ -764,7 +763,7 @@ def test_the_results_that_are_given_are_in_the_commits(plain: Path, tmp_path: Pa
     (tmp_path / "other.json").write_text(other)
     texts = messages.filled([str(newest)])
     for topic in _TOPICS:
-        texts.pop(f"{topic}/{steps.COVER}")
+        texts.pop(f"{topic}/{patches.COVER}")
     ended = pagemint("series", "--tree", plain, "--results", tmp_path / "other.json")
     assert ended.returncode == 0, ended.stderr
     log = _git(plain, "log", "--format=%B", f"base..{_BRANCH}")
@@ -819,7 +818,7 @@ def test_patching_does_not_write_into_shared_files(plain: Path, tmp_path: Path) 
     before = _state(plain)
     copy = tmp_path / "copy"
     shutil.copytree(plain, copy, copy_function=os.link)
-    steps.patch(copy, fake_tree.LINE)
+    patches.patch(copy, fake_tree.LINE)
     assert _state(plain) == before
     branches.commit(plain, _TEXTS)
     want = {path: data for path, data in _state(plain).items() if not path.startswith(".git")}
@@ -830,7 +829,7 @@ def test_patching_changes_nothing_if_an_edit_does_not_apply(plain: Path) -> None
     fake_tree.spoil(plain, fake_tree.needed()[-1])
     before = _state(plain)
     with pytest.raises(Failure, match="not apply"):
-        steps.patch(plain, fake_tree.LINE)
+        patches.patch(plain, fake_tree.LINE)
     assert _state(plain) == before
 
 
@@ -840,7 +839,7 @@ def test_patching_changes_nothing_if_an_edit_does_not_apply(plain: Path) -> None
         ("mm/memmap_template.c", True),
         (f"series/device/01-memfill/{fake_tree.LINE}.diff", True),
         ("series/device/01-memfill/files", True),
-        (f"series/device/01-memfill/{steps.lines()[0]}.diff", False),
+        (f"series/device/01-memfill/{patches.lines()[0]}.diff", False),
         ("series/device/01-memfill/message", False),
         ("mm/of_no_step.c", False),
     ],
@@ -883,8 +882,8 @@ def test_results_stay_those_of_the_series_while_its_code_stays(
 ) -> None:
     shutil.copytree(files.KERNEL, tmp_path / "kernel")
     monkeypatch.setattr(files, "KERNEL", tmp_path / "kernel")
-    first = steps.digests()
+    first = patches.digests()
     file = tmp_path / "kernel" / path
     assert before in file.read_text()
     file.write_text(file.read_text().replace(before, after))
-    assert (steps.digests() != first) == differs
+    assert (patches.digests() != first) == differs

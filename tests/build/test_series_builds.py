@@ -20,8 +20,7 @@ from kernel_lines import WHOLE
 
 from pagemint.base import machine
 from pagemint.send import branches, messages
-from pagemint.trees import patches as steps
-from pagemint.trees import sources, stock, trees
+from pagemint.trees import patches, sources, stock, trees
 
 _LONG = bool(os.environ.get("PAGEMINT_LONG"))
 _OPTIONS = """\
@@ -91,7 +90,7 @@ _MESSAGE = re.compile(r"^(\S+?):\d+(?::\d+)?: ((?:warning|error): .*)$", re.MULT
 
 @dataclass
 class _Made:
-    """The outcome of building the steps.
+    """The outcome of building the patches.
 
     Attributes:
         config: what they are built with.
@@ -103,7 +102,7 @@ class _Made:
     """
 
     config: _Config
-    steps: list[steps.Step]
+    steps: list[patches.Step]
     base: list[str]
     messages: dict[str, set[tuple[str, str]]] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
@@ -127,7 +126,7 @@ def made(request: pytest.FixtureRequest) -> Iterator[_Made]:
 @pytest.fixture(scope="module")
 def mails(
     found: sources.Source, tmp_path_factory: pytest.TempPathFactory
-) -> list[tuple[steps.Step, Path]]:
+) -> list[tuple[patches.Step, Path]]:
     """Each step of a line with its mail."""
     output = tmp_path_factory.mktemp("series") / "mails"
     with pytest.MonkeyPatch.context() as patch:
@@ -135,8 +134,8 @@ def mails(
             patch.setenv(f"GIT_{role}_NAME", "Ada Tester")
             patch.setenv(f"GIT_{role}_EMAIL", "ada@example.org")
         written = branches.mails(found, output, messages.filled(()))
-        patches = [mail for mail in written if not mail.name.startswith("0000-")]
-    return list(zip(steps.of(found.line), patches, strict=True))
+        numbered = [mail for mail in written if not mail.name.startswith("0000-")]
+    return list(zip(patches.of(found.line), numbered, strict=True))
 
 
 def _build_all(found: sources.Source, config: _Config, work: Path) -> _Made:
@@ -145,10 +144,10 @@ def _build_all(found: sources.Source, config: _Config, work: Path) -> _Made:
     built.mkdir()
     for entry in found.tree.iterdir():
         (tree / entry.name).symlink_to(entry)
-    plan = steps.plan(found.tree, found.line)
+    plan = patches.plan(found.tree, found.line)
     objects = sorted({*_OBJECTS, *(one for change in plan for one in _objects(change))})
     objects = [one for one in objects if (found.tree / one).with_suffix(".c").exists()]
-    every = steps.of(found.line)
+    every = patches.of(found.line)
     made = _Made(config, every if _LONG else every[-1:], list(objects))
     text = sources.config_for(found.line).read_text() + _OPTIONS + (config.options or "")
     _build(made, "base", tree, built, text, made.base)
@@ -165,7 +164,7 @@ def _build_all(found: sources.Source, config: _Config, work: Path) -> _Made:
     return made
 
 
-def _objects(change: steps.Change) -> list[str]:
+def _objects(change: patches.Change) -> list[str]:
     """Return the objects of a step's sources. Those of other architectures are for reviewers."""
     sources = [one for one in change.contents if re.fullmatch(r"(?!arch/(?!x86/)).*\.c", one)]
     return [f"{one[:-2]}.o" for one in sources]
@@ -258,7 +257,7 @@ def _checkpatch(found: sources.Source, *what: str | Path) -> str:
 
 
 def test_checkpatch_has_nothing_to_say(
-    found: sources.Source, mails: list[tuple[steps.Step, Path]]
+    found: sources.Source, mails: list[tuple[patches.Step, Path]]
 ) -> None:
     listed = (found.tree / "MAINTAINERS").read_text()
     folders = tuple(re.findall(r"^F:\t(\S+/)$", listed, re.MULTILINE))
@@ -302,7 +301,7 @@ def _coccinelle(tree: Path, files: list[str]) -> set[tuple[str, str]]:
 @pytest.mark.skipif(not _LONG, reason="takes some minutes")
 def test_coccinelle_has_nothing_new_to_say(patched: tuple[Path, Path]) -> None:
     base, tree = patched
-    every = steps.of(WHOLE[-1])
+    every = patches.of(WHOLE[-1])
     diffs = [step.diff.read_text() for step in every if step.diff]
     edited = {one for diff in diffs for one in fake_tree.edited(diff)}
     new = [one for step in every for one in step.files if one.endswith((".c", ".h"))]

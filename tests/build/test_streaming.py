@@ -15,8 +15,7 @@ from memmaps import program_for
 from pagemint.base import files
 from pagemint.bench.kernel_half import KernelHalf
 from pagemint.bench.process import Host
-from pagemint.trees import objects, sources, trees
-from pagemint.trees import patches as steps
+from pagemint.trees import objects, patches, sources, trees
 
 CHECKS = 50_000
 """The least number of checks of sizes, alignments and counts, with memcpy_streaming()."""
@@ -96,7 +95,7 @@ def sanitised(name: str, kernel: Path, target: Path) -> subprocess.CompletedProc
 
 def test_kernel_code_matches_byte_loops(line: str, host: Host) -> None:
     # With the inline paths of memcpy_flushcache(), if the line has the topic published.
-    least = CHECKS if "published" in steps.modes(line) else FILL_CHECKS
+    least = CHECKS if "published" in patches.modes(line) else FILL_CHECKS
     assert int(host.ask("streaming", tree="patched")["checks"]) > least
 
 
@@ -143,5 +142,5 @@ def test_the_modes_stream_in_the_object_that_is_timed(line: str, engine: Path) -
     argv = ["objdump", "-d", str(engine)]
     code = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
     # An image and one that advances, and the same for published; a drain at the end of a section.
-    assert code.count("movnti") >= (3 if "published" in steps.modes(line) else 2) * 8
+    assert code.count("movnti") >= (3 if "published" in patches.modes(line) else 2) * 8
     assert "sfence" in code

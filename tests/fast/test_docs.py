@@ -11,7 +11,7 @@ import pytest
 import results_page
 
 from pagemint import cli
-from pagemint.trees import patches as steps
+from pagemint.trees import patches
 
 _ROOT = Path(__file__).parents[2]
 _DOCS = _ROOT / "out/docs"
@@ -88,7 +88,7 @@ def test_what_a_page_names_exists(page: Path) -> None:
     text = page.read_text()
     for target in re.findall(r"\]\((?!https?:)([^)#]+)", text):
         assert (page.parent / target).exists(), target
-    topics = "|".join(topic.name for topic in steps.topics())
+    topics = "|".join(topic.name for topic in patches.topics())
     for topic, number in re.findall(rf"`({topics})/(\d\d)", text):
         assert list((_ROOT / "kernel/series" / topic).glob(f"{number}-*")), f"{topic}/{number}"
 

@@ -15,7 +15,7 @@ from pagemint.base import files
 from pagemint.base.errors import Failure
 from pagemint.results import estimates, reader
 from pagemint.send import kept, messages
-from pagemint.trees import patches as steps
+from pagemint.trees import patches
 
 _KEPT = Path(kept.benches()[0].file)
 _COUNT = re.compile(
@@ -23,8 +23,8 @@ _COUNT = re.compile(
     r"|^  (device-private|bind|allocation|unbind)( +[\d.]+){4}$",
     re.MULTILINE,
 )
-_NAMES = [step.path for step in steps.of(steps.lines()[-1])]
-_NAMES += [f"{topic.name}/{steps.COVER}" for topic in steps.topics()]
+_NAMES = [step.path for step in patches.of(patches.lines()[-1])]
+_NAMES += [f"{topic.name}/{patches.COVER}" for topic in patches.topics()]
 
 
 @pytest.fixture
@@ -187,7 +187,7 @@ def test_a_result_of_another_state_of_the_series_is_noted(
     template: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     template.write_text("one: do it\n")
-    now = _result(tmp_path / "now.json", series=steps.digest("7.3", code=True))
+    now = _result(tmp_path / "now.json", series=patches.digest("7.3", code=True))
     then = _result(tmp_path / "then.json", series="then")
     _body(template, "{{ machine() }}", now, then)
     assert capfd.readouterr().err == ""

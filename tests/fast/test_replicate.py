@@ -11,8 +11,7 @@ from pagemint import cli
 from pagemint.base.errors import Failure
 from pagemint.commands import doctor
 from pagemint.guests.outside import x86
-from pagemint.trees import image
-from pagemint.trees import patches as steps
+from pagemint.trees import image, patches
 
 _SCRIPT = Path(__file__).parents[2] / "scripts/replicate.py"
 
@@ -28,7 +27,7 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 
     monkeypatch.setattr(signal, "signal", lambda *_: None)
     monkeypatch.setattr(cli, "main", run)
-    monkeypatch.setattr(steps, "source_for", lambda line, own: None)
+    monkeypatch.setattr(patches, "source_for", lambda line, own: None)
     monkeypatch.setattr("pagemint.trees.trees.pair", lambda found: (None, None))
     monkeypatch.setattr(image, "kernel", lambda tree, fragments: image.Kernel)
     monkeypatch.setattr("sys.argv", ["replicate.py", "--size", "32GB"])
@@ -88,7 +87,7 @@ def test_a_failure_is_one_line(
         raise Failure("there is no mirror", "check the network")
 
     monkeypatch.setattr(doctor, "check_kvm", lambda device: doctor.Check("KVM", True, ""))
-    monkeypatch.setattr(steps, "source_for", fail)
+    monkeypatch.setattr(patches, "source_for", fail)
     assert _status() == 1
     assert capsys.readouterr().err == "pagemint: there is no mirror; check the network\n"
     assert not ran

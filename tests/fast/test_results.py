@@ -21,7 +21,7 @@ from pagemint.results.compare import compare
 from pagemint.results.rows import SCHEMA, Case, Check, Kernel, Limit, Machine, Result, Row
 from pagemint.results.verdict import Judged
 from pagemint.send import kept
-from pagemint.trees import patches as steps
+from pagemint.trees import patches
 
 SMALL: dict[str, Any] = {"workloads": ("fsdax",), "variants": {"base": 57.0, "streaming": 35.0}}
 _QUICK = settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -158,7 +158,7 @@ def test_every_kept_result_is_read() -> None:
 def test_results_of_the_series_as_it_is_come_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    now = steps.digest(steps.lines()[-1], code=True)
+    now = patches.digest(patches.lines()[-1], code=True)
     for name, day, series in (("b", 2, ""), ("c", 1, now), ("a", 3, "")):
         body = json.loads(fake_result.text())
         body["kernel"]["series"] = series

@@ -13,8 +13,7 @@ from pagemint import cli
 from pagemint.guests.outside import binds, lab
 from pagemint.guests.outside.guest import Guest
 from pagemint.guests.outside.scenarios import Record
-from pagemint.trees import image, trees
-from pagemint.trees import patches as steps
+from pagemint.trees import image, patches, trees
 from pagemint.words import PAGE, SHARED, STRUCT_PAGE
 
 SCENARIOS = ("fsdax", "fsdax-mem", "devdax", "devdax-mem", "private")
@@ -38,7 +37,7 @@ def guests(line: str) -> dict[str, tuple[list[Record], str]]:
     To build base takes minutes. It is left out of make check, where thousands of memmaps of the
     native host are compared with base's, and the modes here with `slow`, which is mainline's code.
     """
-    base, patched = trees.pair(steps.source_for(line, None))
+    base, patched = trees.pair(patches.source_for(line, None))
     kernels = [image.kernel(patched, ("vm", "kunit", "shared"))]
     if os.environ.get("PAGEMINT_VM"):
         kernels.insert(0, image.kernel(base, ("vm",)))
@@ -59,8 +58,8 @@ def test_folios_are_copied_in_a_guest(guests: dict[str, tuple[list[Record], str]
 def test_all_modes_leave_the_same_memmap(
     scenario: str, line: str, guests: dict[str, tuple[list[Record], str]]
 ) -> None:
-    modes = steps.modes(line)
-    shared = scenario in SHARED_BLOCKS and "memmap_shared" in steps.suites(line)
+    modes = patches.modes(line)
+    shared = scenario in SHARED_BLOCKS and "memmap_shared" in patches.suites(line)
     check_memmaps(scenario, guests, (*modes, SHARED) if shared else modes)
 
 
@@ -68,7 +67,7 @@ def test_all_modes_leave_the_same_memmap(
 def test_a_shared_memmap_takes_few_blocks(
     scenario: str, line: str, guests: dict[str, tuple[list[Record], str]]
 ) -> None:
-    if "memmap_shared" not in steps.suites(line):
+    if "memmap_shared" not in patches.suites(line):
         pytest.skip(f"the series has no shared memmap for Linux {line}")
     rows = binds.rows_of(scenario, {"patched": guests["patched"][0]}, DEVICE)
     taken = {row.mode: row.memmap_bytes for row in rows}
@@ -77,7 +76,7 @@ def test_a_shared_memmap_takes_few_blocks(
 
 
 def test_the_kunit_suites_pass(line: str, guests: dict[str, tuple[list[Record], str]]) -> None:
-    suites = steps.suites(line)
+    suites = patches.suites(line)
     assert len(suites) > 3
     assert missing_suites(suites, guests["patched"][1]) == []
 
@@ -178,7 +177,7 @@ def test_the_devices_work_as_memory(written: dict[str, Any]) -> None:
 def test_fio_finds_what_it_wrote(line: str) -> None:
     guest = Guest("tcg", 1 << 30, 3600)
     names = [name for name in lab.SCENARIOS[lab.FOREIGN].parts if name.startswith("fio-")]
-    for tree in trees.pair(steps.source_for(line, None)):
+    for tree in trees.pair(patches.source_for(line, None)):
         records, _ = guest.run(image.kernel(tree, lab.FRAGMENTS), ",".join(names), 2, DEVICE)
         outcomes = {(one["scenario"], one["check"]): one["outcome"] for one in records}
         assert len(outcomes) == 9

@@ -10,8 +10,7 @@ from kernel_lines import WHOLE
 from pagemint.guests.outside.guest import Guest
 from pagemint.guests.outside.lab import BIND_SCENARIOS, LABS
 from pagemint.guests.outside.scenarios import Record
-from pagemint.trees import image, trees
-from pagemint.trees import patches as steps
+from pagemint.trees import image, patches, trees
 
 pytestmark = LONG
 
@@ -29,7 +28,7 @@ def guests(line: str) -> dict[str, tuple[list[Record], str]]:
     """The records of guests with the two kernels, and their consoles."""
     lab = LABS["arm64"]
     base, patched = (
-        replace(tree, arch=lab.arch) for tree in trees.pair(steps.source_for(line, None))
+        replace(tree, arch=lab.arch) for tree in trees.pair(patches.source_for(line, None))
     )
     kernels = (
         image.kernel(base, lab.fragments),
@@ -43,8 +42,8 @@ def guests(line: str) -> dict[str, tuple[list[Record], str]]:
 def test_both_kernels_leave_the_same_memmap(
     scenario: str, line: str, guests: dict[str, tuple[list[Record], str]]
 ) -> None:
-    check_memmaps(scenario, guests, steps.modes(line))
+    check_memmaps(scenario, guests, patches.modes(line))
 
 
 def test_the_kunit_suites_pass(line: str, guests: dict[str, tuple[list[Record], str]]) -> None:
-    assert missing_suites(steps.suites(line) - X86_SUITES, guests["patched"][1]) == []
+    assert missing_suites(patches.suites(line) - X86_SUITES, guests["patched"][1]) == []

@@ -11,8 +11,7 @@ from pagemint.guests.count import counts
 from pagemint.guests.outside.guest import Guest
 from pagemint.results.counted import PERIOD, WAITS
 from pagemint.results.rows import Operation
-from pagemint.trees import image, trees
-from pagemint.trees import patches as steps
+from pagemint.trees import image, patches, trees
 from pagemint.trees.image import Kernel
 from pagemint.words import MODES
 
@@ -42,7 +41,7 @@ Run = dict[str, Operation]
 
 @pytest.fixture(scope="module")
 def kernels() -> list[Kernel]:
-    pair = trees.pair(steps.source_for(WHOLE[-1], None))
+    pair = trees.pair(patches.source_for(WHOLE[-1], None))
     return [image.kernel(tree, counts.FRAGMENTS) for tree in pair]
 
 

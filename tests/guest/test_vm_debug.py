@@ -17,8 +17,7 @@ from pagemint.guests.outside import checks
 from pagemint.guests.outside.guest import Guest
 from pagemint.guests.outside.lab import FRAGMENTS
 from pagemint.guests.outside.scenarios import Record
-from pagemint.trees import image, trees
-from pagemint.trees import patches as steps
+from pagemint.trees import image, patches, trees
 from pagemint.trees.image import Kernel
 from pagemint.words import MODES
 
@@ -40,21 +39,21 @@ Runner = Callable[..., Records]
 @pytest.fixture(scope="module")
 def debug() -> dict[str, Kernel]:
     """Both kernels with DEBUG_VM, lockdep, kmemleak and page_owner; the series' engine runs."""
-    pair = trees.pair(steps.source_for("7.3", None))
+    pair = trees.pair(patches.source_for("7.3", None))
     return {tree.name: image.kernel(tree, (*FRAGMENTS, "debug")) for tree in pair}
 
 
 @pytest.fixture(scope="module")
 def kasan() -> Kernel:
     """The patched kernel with KASAN, which switches the series' engine off."""
-    _, patched = trees.pair(steps.source_for("7.3", None))
+    _, patched = trees.pair(patches.source_for("7.3", None))
     return image.kernel(patched, (*FRAGMENTS, "kasan"))
 
 
 @pytest.fixture(scope="module")
 def run() -> Runner:
     """Return a function that runs scenarios in an emulated guest."""
-    base, _ = trees.pair(steps.source_for("7.3", None))
+    base, _ = trees.pair(patches.source_for("7.3", None))
     guest = Guest("tcg", DEVICE, 3600, directories={"selftests": image.selftests(base)})
 
     def start(kernel: Kernel, scenarios: str, rebinds: int = 2) -> Records:
@@ -132,7 +131,7 @@ def test_kasan_has_the_engine_off(run: Runner, kasan: Kernel, debug: dict[str, K
 @pytest.fixture(scope="module")
 def kunit() -> list[str | Path]:
     """The kernel's own kunit.py, told to run the kernel that it built."""
-    _, patched = trees.pair(steps.source_for("7.3", None))
+    _, patched = trees.pair(patches.source_for("7.3", None))
     configs = [files.GUESTS / "config" / f"{name}.config" for name in ("kunit", "shared")]
     tool: list[str | Path] = [sys.executable, "-B", patched.path / "tools/testing/kunit/kunit.py"]
     options = ["--arch=x86_64", *(f"--kunitconfig={config}" for config in configs)]
@@ -161,7 +160,7 @@ def test_the_kunit_suites_pass_through_the_kernels_own_tool(
     # kunit.py fails if a test fails.
     run_program([*kunit, f"--json={told}"], env=env, limit=600, what="kunit.py exec")
     groups = json.loads(told.read_text())["sub_groups"]
-    assert {group["name"] for group in groups} >= steps.suites("7.3")
+    assert {group["name"] for group in groups} >= patches.suites("7.3")
     ends = {case["name"]: case["status"] for group in groups for case in group["test_cases"]}
     # There is no such tracepoint without DEBUG_PAGE_REF.
     assert ends.pop("template_tracepoint_test") == "SKIP"

@@ -10,8 +10,7 @@ from pagemint.guests.outside import checks, runs
 from pagemint.guests.outside.guest import Guest
 from pagemint.guests.outside.lab import FRAGMENTS
 from pagemint.guests.outside.scenarios import Record
-from pagemint.trees import image, trees
-from pagemint.trees import patches as steps
+from pagemint.trees import image, patches, trees
 from pagemint.trees.image import Kernel
 from pagemint.words import MODES, PAGE, SHARED
 
@@ -32,13 +31,13 @@ Kernels = dict[str, Kernel]
 
 @pytest.fixture(scope="module")
 def kernels() -> Kernels:
-    pair = trees.pair(steps.source_for("7.3", None))
+    pair = trees.pair(patches.source_for("7.3", None))
     return {tree.name: image.kernel(tree, FRAGMENTS) for tree in pair}
 
 
 @pytest.fixture(scope="module")
 def kexec_kernel() -> Kernel:
-    _, patched = trees.pair(steps.source_for("7.3", None))
+    _, patched = trees.pair(patches.source_for("7.3", None))
     return image.kernel(patched, ("vm", "kexec"))
 
 

@@ -17,8 +17,7 @@ from pagemint.guests.outside.binds import FOLIO
 from pagemint.guests.outside.guest import Guest
 from pagemint.guests.outside.lab import FRAGMENTS
 from pagemint.guests.outside.scenarios import Record
-from pagemint.trees import image, trees
-from pagemint.trees import patches as steps
+from pagemint.trees import image, patches, trees
 from pagemint.trees.image import Kernel
 from pagemint.words import PAGE
 
@@ -161,7 +160,7 @@ def _said(directory: Path, name: str) -> int:
 
 @pytest.fixture(scope="module")
 def kernels() -> dict[str, Kernel]:
-    pair = trees.pair(steps.source_for("7.3", None))
+    pair = trees.pair(patches.source_for("7.3", None))
     return {tree.name: image.kernel(tree, FRAGMENTS) for tree in pair}
 
 

@@ -13,8 +13,7 @@ from pagemint.guests.count import plugin as count_plugin
 from pagemint.guests.outside import checks
 from pagemint.guests.outside.guest import Guest
 from pagemint.guests.outside.lab import FRAGMENTS
-from pagemint.trees import image, trees
-from pagemint.trees import patches as steps
+from pagemint.trees import image, patches, trees
 from pagemint.trees.image import Kernel
 
 pytestmark = LONG
@@ -29,7 +28,7 @@ the other, runs after dax_iomap_direct_access(), which populates the section."""
 
 @pytest.fixture(scope="module")
 def kernel() -> Kernel:
-    _, patched = trees.pair(steps.source_for("7.3", None))
+    _, patched = trees.pair(patches.source_for("7.3", None))
     return image.kernel(patched, FRAGMENTS)
 
 

@@ -11,8 +11,7 @@ from guest_records import LONG
 from pagemint.guests.outside import lab
 from pagemint.guests.outside.checks import checks_of
 from pagemint.guests.outside.guest import Guest
-from pagemint.trees import image, trees
-from pagemint.trees import patches as steps
+from pagemint.trees import image, patches, trees
 
 pytestmark = LONG
 
@@ -71,7 +70,7 @@ def guest(tmp_path: Path) -> Guest:
 @pytest.mark.usefixtures("in_user_cache")
 @pytest.mark.parametrize("suite", ["xfstests", "ndctl"])
 def test_a_suite_of_the_user_is_run(suite: str, guest: Guest) -> None:
-    base, _ = trees.pair(steps.source_for("7.3", None))
+    base, _ = trees.pair(patches.source_for("7.3", None))
     kernel = image.kernel(base, lab.FRAGMENTS)
     records, _ = replace(guest, **lab.SUITES[suite].guest).run(kernel, suite, 2, DEVICE)
     found = {one.name: (one.outcome, one.said) for one in checks_of("base", records)}
