@@ -57,7 +57,7 @@ check-vm:
 
 module:
 	@test -e $(KDIR)/Makefile || \
-		{ echo 'no kernel headers in $(KDIR): apt-get install linux-headers-$$(uname -r)' >&2; exit 1; }
+		{ echo 'no kernel headers in $(KDIR): install the package with those of this kernel, or set KDIR' >&2; exit 1; }
 	@$(MAKE) --no-print-directory -C $(KDIR) M=$(CURDIR)/stock modules
 
 install-module: module

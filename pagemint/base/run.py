@@ -4,7 +4,6 @@
 import os
 import re
 import shlex
-import shutil
 import signal
 import subprocess
 import time
@@ -13,54 +12,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
+from pagemint.base import packages
 from pagemint.base.errors import Failure, MachineFailure
-
-BENCH_PACKAGES = {
-    "apt-cache": "apt",
-    "apt-config": "apt",
-    "apt-get": "apt",
-    "as": "binutils",
-    "bc": "bc",
-    "bison": "bison",
-    "dpkg-deb": "dpkg",
-    "flex": "flex",
-    "gcc": "gcc",
-    "git": "git",
-    "ld": "binutils",
-    "make": "make",
-    "nm": "binutils",
-    "objcopy": "binutils",
-    "perl": "perl",
-    "readelf": "binutils",
-    "tar": "tar",
-    "xz": "xz-utils",
-}
-"""The Debian package of each program that a bench runs."""
-
-PACKAGES = BENCH_PACKAGES | {
-    "aarch64-linux-gnu-gcc": "gcc-aarch64-linux-gnu",
-    "busybox": "busybox-static",
-    "bwrap": "bubblewrap",
-    "daxctl": "daxctl",
-    "fdtput": "device-tree-compiler",
-    "fio": "fio",
-    "mkfs.ext4": "e2fsprogs",
-    "mkfs.xfs": "xfsprogs",
-    "ndctl": "ndctl",
-    "qemu-system-aarch64": "qemu-system-arm",
-    "qemu-system-x86_64": "qemu-system-x86",
-    "stress-ng": "stress-ng",
-}
-"""The Debian package of each program that pagemint runs, in a guest or for one, too."""
 
 _GRACE = 3.0  # seconds between SIGTERM and SIGKILL
 _COMPILER = re.compile(r"^\S+:\d+(:\d+)?: (fatal )?error: ")
 _TELLING = re.compile(r"\b(error|fatal|failed)\b|^E: ", re.IGNORECASE)
-
-
-def find(program: str) -> str | None:
-    """Return the path of a program in PATH, or in the directories that only root's PATH has."""
-    return shutil.which(program, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
 
 
 def run(
@@ -172,8 +129,10 @@ def interruption_put_off() -> Iterator[None]:
 
 def _missing(program: str, what: str) -> Failure:
     name = Path(program).name
-    package = PACKAGES.get(name)
-    remedy = f"install it: apt-get install {package}" if package else "install it"
+    part = packages.parts().get(name)
+    remedy = packages.remedy([name])
+    if part and part.needs == "fetch":
+        remedy = "run this on Debian, or give a kernel tree with --ksrc DIR"
     return MachineFailure(f"{what} needs the program {program}, which cannot be run here", remedy)
 
 

@@ -15,10 +15,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from pagemint.base import cache, disk, machine, returns
+from pagemint.base import cache, disk, machine, packages, returns
 from pagemint.base.errors import Failure
 from pagemint.base.progress import step
-from pagemint.base.run import BENCH_PACKAGES, PACKAGES, find
 from pagemint.base.sizes import format_size
 from pagemint.bench.workloads import known
 from pagemint.commands import bench_room
@@ -59,7 +58,7 @@ def checks() -> list[Check]:
     """Look at the machine and change nothing. A large cache or a broken KVM takes some seconds."""
     cpuinfo = _read("/proc/cpuinfo")
     return [
-        *(check_tool(tool) for tool in sorted(PACKAGES)),
+        *(check_tool(tool) for tool in sorted(packages.parts())),
         *check_processor(platform.machine(), cpuinfo),
         check_returns(*returns.look()),
         check_kvm("/dev/kvm"),
@@ -72,10 +71,12 @@ def checks() -> list[Check]:
 
 
 def check_tool(tool: str) -> Check:
-    """Look for a program that pagemint runs."""
-    path, needed = find(tool), tool in BENCH_PACKAGES
-    found = path or ("not found" if needed else "not found; bench does not need it")
-    return Check(tool, path is not None, found, f"apt-get install {PACKAGES[tool]}", needed)
+    """Look for a program that pagemint runs, or a header that it includes."""
+    part = packages.parts()[tool]
+    there, needed = part.there(), part.needs == "bench"
+    without = {"fetch": "; bench --ksrc DIR does not need it", "guest": "; bench does not need it"}
+    found = packages.find(tool) or "found" if there else f"not found{without.get(part.needs, '')}"
+    return Check(tool, there, found, packages.remedy([tool]), needed)
 
 
 def check_processor(machine: str, cpuinfo: str) -> list[Check]:
@@ -112,9 +113,9 @@ def check_kvm(device: str) -> Check:
         )
     if not os.access(device, os.R_OK | os.W_OK):
         return check(f"{device} is closed to this user", "join its group: adduser $USER kvm")
-    qemu = shutil.which("qemu-system-x86_64")
+    qemu = packages.find("qemu-system-x86_64")
     if not qemu:
-        return check(f"{device} exists, but was not tried", "apt-get install qemu-system-x86")
+        return check(f"{device} exists, but was not tried", packages.remedy(["qemu-system-x86_64"]))
     # mov dx, 0xf4; mov al, SIGN; out dx, al; hlt
     code = bytes([0xBA, 0xF4, 0x00, 0xB0, _KVM_SIGN, 0xEE, 0xF4])
     with tempfile.NamedTemporaryFile() as sector, step("trying KVM"):

@@ -132,7 +132,7 @@ def _kernel(headers: Path) -> Kernel:
     if not all((headers / name).exists() for name in _NEEDED):
         raise Failure(
             f"{headers} has no headers of the running kernel",
-            f"install them (apt-get install linux-headers-{release}), or name them with --headers",
+            "install the package with the headers of this kernel, or name them with --headers",
         )
     bench, filler = stock.modules(headers, f"Linux {release}")
     return Kernel("stock", headers, bench, filler)

@@ -76,7 +76,7 @@ def test_the_running_kernel_is_left_alone_while_kvm_was_not_tried(
     monkeypatch.setattr(Path, "exists", lambda one: str(one) == "/dev/kvm" or exists(one))
     monkeypatch.setattr("shutil.which", lambda program, path: None)
     assert _status() == 1
-    assert "install them: apt-get install qemu-system-x86" in capsys.readouterr().err
+    assert "install them (Debian: qemu-system-x86 " in capsys.readouterr().err
     assert not ran
 
 

@@ -35,7 +35,7 @@ def test_directory_environment_and_log(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("program", "remedy"),
-    [("objcopy", "apt-get install binutils"), ("no-such-program", "install it")],
+    [("objcopy", "install it (Debian: binutils; "), ("no-such-program", "install it")],
 )
 def test_missing_program(program: str, remedy: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")

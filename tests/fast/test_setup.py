@@ -16,6 +16,9 @@ def checkout(tmp_path: Path) -> Path:
     (tmp_path / "scripts").mkdir()
     shutil.copy(_ROOT / "scripts/setup", tmp_path / "scripts/setup")
     shutil.copy(_ROOT / "pyproject.toml", tmp_path)
+    (tmp_path / "pagemint/base").mkdir(parents=True)
+    for name in ("__init__.py", "base/__init__.py", "base/packages.py", "base/packages.txt"):
+        shutil.copy(_ROOT / "pagemint" / name, tmp_path / "pagemint" / name)
     (tmp_path / "bin").mkdir()
     for name in ("cat", "cksum", "dirname", "mktemp", "rm"):
         (tmp_path / "bin" / name).symlink_to(shutil.which(name) or name)

@@ -3,12 +3,11 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from pagemint import words
+from pagemint.base import packages
 from pagemint.base.errors import Failure
-from pagemint.base.run import PACKAGES, find
 from pagemint.trees import trees
 from pagemint.words import SECTION_BYTES
 
@@ -104,31 +103,25 @@ class Lab:
         scenarios: the values of --scenario.
         native: whether this machine has the same architecture. Guests can then run under KVM, and
             use this machine's programs.
-        programs: the programs that the lab needs.
-        headers: the header files that it needs, with the Debian package of each.
+        needs: the programs and headers that the lab needs.
     """
 
     arch: trees.Arch
     fragments: tuple[str, ...]
     scenarios: dict[str, Scenario]
     native: bool
-    programs: tuple[str, ...]
-    headers: dict[str, str]
+    needs: tuple[str, ...]
 
     def check_programs(self, scenarios: Iterable[Scenario]) -> None:
         """Check that all programs and headers for some scenarios are installed.
 
         Raises:
-            Failure: some are missing. The message names their Debian packages.
+            Failure: some are missing. The message names their packages.
         """
         further = [program for scenario in scenarios for program in scenario.programs]
-        programs = dict.fromkeys([*self.programs, *further])
-        missing = [PACKAGES[program] for program in programs if not find(program)]
-        missing += [name for header, name in self.headers.items() if not Path(header).exists()]
+        missing = packages.missing(dict.fromkeys([*self.needs, *further]))
         if missing:
-            raise Failure(
-                "Debian packages are missing", f"install them: apt-get install {' '.join(missing)}"
-            )
+            raise Failure(f"guests need {', '.join(missing)}", packages.remedy(missing))
 
 
 LABS = {
@@ -137,16 +130,14 @@ LABS = {
         FRAGMENTS,
         SCENARIOS,
         native=True,
-        programs=("qemu-system-x86_64", "ndctl", "daxctl", "mkfs.ext4", "mkfs.xfs"),
-        headers={"/usr/include/numa.h": "libnuma-dev"},
+        needs=("qemu-system-x86_64", "ndctl", "daxctl", "mkfs.ext4", "mkfs.xfs", "numa.h"),
     ),
     "arm64": Lab(
         trees.ARM64,
         ("vm", "arm64"),
         BIND_SCENARIOS,
         native=False,
-        programs=("qemu-system-aarch64", "aarch64-linux-gnu-gcc", "fdtput"),
-        headers={},
+        needs=("qemu-system-aarch64", "aarch64-linux-gnu-gcc", "fdtput"),
     ),
 }
 """The lab for each value of --arch."""
@@ -155,8 +146,7 @@ STOCK = replace(
     LABS["x86"],
     scenarios=BIND_SCENARIOS | {"devdax-1g": Scenario(("devdax-1g", "devdax-1g-mem"))},
     # A stock kernel has its drivers in modules, which vng loads from an initramfs.
-    programs=(*LABS["x86"].programs, "busybox"),
-    headers={},
+    needs=("qemu-system-x86_64", "ndctl", "daxctl", "mkfs.ext4", "mkfs.xfs", "busybox"),
 )
 """The lab for a stock kernel. It has all scenarios that time binds, and no others."""
 

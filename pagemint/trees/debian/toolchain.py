@@ -9,9 +9,8 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from pagemint.base import cache
+from pagemint.base import cache, packages
 from pagemint.base.errors import Failure
-from pagemint.base.run import PACKAGES
 from pagemint.trees.debian import roots
 
 CODENAMES = {"deb13": "trixie"}
@@ -69,7 +68,7 @@ def toolchain(codename: str, compiler: str) -> Toolchain:
     if not shutil.which("bwrap"):
         raise Failure(
             f"{compiler} of Debian {codename} runs in bubblewrap, which is missing",
-            f"install it: apt-get install {PACKAGES['bwrap']}",
+            packages.remedy(["bwrap"]),
         )
 
     def make(work: Path) -> None:
