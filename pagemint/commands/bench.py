@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 from rich.console import Console
 
@@ -35,6 +36,12 @@ _EXPECT = re.compile("--expect(=|$)")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `pagemint bench`."""
     options.add_source_arguments(parser)
+    parser.add_argument(
+        "--config",
+        type=Path,
+        metavar="FILE",
+        help="the kernel configuration (the .config of --ksrc, else Debian's, else defconfig)",
+    )
     parser.add_argument(
         "--size", default="100GB", metavar="SIZE,...", help="size of the device (100GB)"
     )

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pagemint import words
-from pagemint.base import cache, machine, returns
+from pagemint.base import machine, returns
 from pagemint.base.errors import Failure, OutOfMemory, TreeFailure
 from pagemint.base.progress import note
 from pagemint.base.sizes import format_size, parse_size
@@ -26,8 +26,9 @@ from pagemint.commands.options import check_writable
 from pagemint.results import expect, writer
 from pagemint.results.expect import Expectation
 from pagemint.results.rows import EVERYTHING, MOST_RUNS, Kernel, Limit, Machine, Result, Row, Tree
-from pagemint.trees import named, objects, patches, sources, trees
+from pagemint.trees import configs, named, patches, sources, trees
 from pagemint.trees.named import Named
+from pagemint.trees.objects import Config
 from pagemint.words import BASE, MOST_THREADS
 
 ABORTED = 128
@@ -52,6 +53,7 @@ class Plan:
 
     Attributes:
         found: the source of base.
+        config: the configuration of all trees.
         compared: base, and the trees that are compared with it.
         described: the trees that the user named.
         programs: the hosts, one for each placement of the code.
@@ -66,6 +68,7 @@ class Plan:
     """
 
     found: sources.Source
+    config: Config
     compared: Sequence[trees.Tree]
     described: list[Tree]
     programs: Sequence[Program]
@@ -86,10 +89,11 @@ class Plan:
     def result(self, rows: list[Row], limits: list[Limit], huge_bytes: int) -> Result:
         """Return the result of a bench."""
         base = self.compared[0]
+        config = self.config.described(base.line)
         series = "" if self.described else patches.digest(self.found.line, code=True)
         return Result(
             Machine(**machine.about(), huge_bytes=huge_bytes),
-            Kernel(self.found.version, base.key, _config(base), series, self.own),
+            Kernel(self.found.version, base.key, config, series, self.own),
             rows,
             limits,
             trees=[
@@ -129,13 +133,17 @@ def plan(args: argparse.Namespace, expected: Expectation | None) -> Plan:
     else:
         check_writable(args)
     found = patches.source_for(args.kernel, args.ksrc)
+    theirs = configs.of_user(args.config, found)
     workloads = _present(workloads, found.line, named=bool(expected or args.workload))
 
     made = _trees(found, asked_trees)
+    config = theirs or configs.usual(found)
     left_out = LeftOut()
     needed = {against, expected.tree} if expected else {against}
     all_modes = args.modes or not (asked_trees or expected)
-    compared, programs, chosen = _linked(made, needed, left_out, half, count, all_modes=all_modes)
+    compared, programs, chosen = _linked(
+        made, needed, left_out, half, count, config, all_modes=all_modes
+    )
     own = own_workloads.describe(programs[0], half, [tree.name for tree in compared])
     check_machine(own, [Asked(0)])
     workloads += own
@@ -143,8 +151,9 @@ def plan(args: argparse.Namespace, expected: Expectation | None) -> Plan:
         workloads = [one for one in workloads if one.name == expected.workload]
     return Plan(
         found,
+        config,
         compared,
-        _described(programs[0], chosen, made, asked_trees, left_out),
+        _described(programs[0], chosen, made, asked_trees, left_out, config),
         programs,
         variants.able(chosen, programs[0], compared, workloads, against, left_out),
         against,
@@ -196,6 +205,7 @@ def _linked(
     left_out: LeftOut,
     half: KernelHalf,
     count: int,
+    config: Config,
     *,
     all_modes: bool,
 ) -> tuple[Sequence[trees.Tree], list[Program], Variants]:
@@ -209,7 +219,7 @@ def _linked(
     """
     while True:
         try:
-            programs = link.link_placed(made, objects.DEBIAN, count, half=half)
+            programs = link.link_placed(made, config, count, half=half)
             own = returns.of_this_machine()
             return made, programs, variants.choose(programs[0], made, own, all_modes=all_modes)
         except TreeFailure as failure:
@@ -257,6 +267,7 @@ def _described(
     made: Sequence[trees.Tree],
     asked: Sequence[Named],
     left_out: LeftOut,
+    config: Config,
 ) -> list[Tree]:
     """Describe the trees that were named, and compare the memmaps that they leave with base's."""
     base, *others = made
@@ -274,7 +285,7 @@ def _described(
                 one.where,
                 tree.version,
                 tree.key,
-                _config(tree),
+                config.described(tree.line),
                 None if difference is None else not difference,
                 difference or "",
                 applied=list(tree.applied),
@@ -284,10 +295,6 @@ def _described(
         if difference:
             note(f"pagemint: the memmap of {one.name} differs from base's: {difference}")
     return described
-
-
-def _config(tree: trees.Tree) -> str:
-    return f"{objects.DEBIAN.name} ({cache.digest(sources.config_for(tree.line))})"
 
 
 def _chosen(words: Sequence[str] | None, half: KernelHalf, expected: str) -> list[Workload]:

@@ -68,7 +68,8 @@ class FirstScreen:
             *_best_mode(judged),
             *(_cut(text, WIDTH) for text in judged.identity()),
         ]
-        for text in (*_shortened(about, _MOST_SAID), *_files(json, report)):
+        end = (_kernel(judged), *_files(json, report))
+        for text in (*_shortened(about, _MOST_SAID), *end):
             self._print(text)
 
     def _head(self, heading: str) -> None:
@@ -76,6 +77,13 @@ class FirstScreen:
         if heading != self._under:
             self._print(heading)
         self._under = heading
+
+
+def _kernel(judged: Judged) -> str:
+    """Return what was built: figures of different configurations are not comparable."""
+    kernel = judged.result.kernel
+    config = kernel.config.partition(" (")[0]
+    return _cut(f"Linux {kernel.version}, configuration: {config}", WIDTH)
 
 
 def _title(case: Case, own: str) -> str:

@@ -27,12 +27,27 @@ class Config:
     """A kernel configuration.
 
     Attributes:
-        name: its name in results.
-        options: lines that are added to Debian's configuration.
+        name: its name on the screen and in results.
+        options: lines that are added to the text; a build fails if it loses one.
+        text: the text that it starts from. None stands for Debian's configuration of a tree's
+            line, and "" for the defconfig of the architecture.
     """
 
     name: str
     options: tuple[str, ...] = ()
+    text: str | None = None
+
+    def start(self, line: str) -> Path | str:
+        """Return the file or the text that it starts from for a kernel line.
+
+        Raises:
+            Failure: Debian's configuration cannot be fetched.
+        """
+        return config_for(line) if self.text is None else self.text
+
+    def described(self, line: str) -> str:
+        """Return its name with a digest, for results; fetches as `start` does."""
+        return f"{self.name} ({cache.digest(self.start(line), *self.options)})"
 
 
 DEBIAN = Config("debian")
@@ -56,14 +71,17 @@ def build(tree: Tree, config: Config, wanted: Iterable[str]) -> Path:
     Raises:
         Failure: the build fails, or the configuration loses an option.
     """
-    base = config_for(tree.line)
-    key = cache.digest(tree.key, str(tree.path), base, *config.options, compiler())
+    start = config.start(tree.line)
+    key = cache.digest(tree.key, str(tree.path), start, *config.options, compiler())
 
     def configure(work: Path) -> None:
         disk.need_space(work, _BUILD_ROOM, "a kernel build")
-        options = "".join(f"{option}\n" for option in config.options)
-        (work / ".config").write_text(base.read_text() + options)
         with step(f"configuring the {tree.name} tree ({config.name})"):
+            text = start.read_text() if isinstance(start, Path) else start
+            if not text:
+                make(tree, work, "defconfig")
+                text = (work / ".config").read_text()
+            (work / ".config").write_text("\n".join([text, *config.options, ""]))
             make(tree, work, "olddefconfig")
             check_config(work / ".config", config.name, config.options)
             make(tree, work, "prepare")
@@ -120,11 +138,13 @@ def compile_glue(tree: Tree, built: Path, sources: Iterable[Path], scratch: Path
     names = " ".join(one.name for one in made)
     (scratch / "Kbuild").write_text(f"obj-m := {names}\n")
     faults = {}
+    # With CONFIG_WERROR a warning about code of the user's would be an error.
+    module = (f"M={scratch}", "KCFLAGS=-Wno-error")
     with suppress(Failure):
-        make(tree, built, f"M={scratch}", "-k", *(one.name for one in made))
+        make(tree, built, *module, "-k", *(one.name for one in made))
     for one in (one for one in made if not one.exists()):
         try:
-            make(tree, built, f"M={scratch}", one.name)
+            make(tree, built, *module, one.name)
         except Failure as failure:
             if not _IN_SOURCE.search(failure.message):
                 raise

@@ -2,9 +2,8 @@
 """Kernel trees to build from: the tree of a source, and the same with topics of the series."""
 
 import os
-import shutil
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from pagemint.base import cache, disk
 from pagemint.base.errors import Failure, MachineFailure, TreeFailure
 from pagemint.base.progress import step
 from pagemint.base.run import run
-from pagemint.trees import patches
+from pagemint.trees import own, patches
 from pagemint.trees.patches import Topic
 from pagemint.trees.sources import Source
 
@@ -99,16 +98,23 @@ def pair(found: Source) -> tuple[Tree, Tree]:
 
 
 def unpatched(name: str, found: Source) -> Tree:
-    """Return the tree of a source; a tree of the user's own is copied into the cache.
+    """Return the tree of a source; for a tree of the user's own, one in the cache like it.
 
     Raises:
-        Failure: the disk is full.
+        Failure: the disk is full, or the user's tree cannot be read.
     """
     if found.package_version:
         path, key = found.tree, found.package_version
     else:
-        key = f"own-{_listing(found.tree)}"
-        path = cache.entry("trees", key, lambda work: _copy_own(found, work)) / "linux"
+        names = own.files(found.tree)
+        key = f"own-{own.listing(found.tree, names)}"
+
+        def make(work: Path) -> None:
+            disk.need_space(work, ROOM, "a copy of the kernel tree")
+            with step(f"linking the files of {found.tree}"):
+                own.link(found.tree, names, work / "linux", environment())
+
+        path = cache.entry("trees", key, make) / "linux"
     return Tree(name, path, key, patches.nearest_line(found.line), found.version)
 
 
@@ -164,31 +170,3 @@ def blamed(name: str) -> Iterator[None]:
         if name in (words.BASE, words.AGAIN):
             raise
         raise TreeFailure(failure.message, failure.remedy, name) from failure
-
-
-def _listing(tree: Path) -> str:
-    """Return a digest of the names, sizes and times of a tree's files; quicker than contents."""
-    lines = []
-    for folder, folders, names in os.walk(tree):
-        folders[:] = sorted(one for one in folders if one != ".git")
-        for name in sorted(names):
-            with suppress(FileNotFoundError):  # a build may be removing it
-                info = (Path(folder) / name).lstat()
-                lines.append(f"{folder}/{name} {info.st_size} {info.st_mtime_ns}")
-    return cache.digest(str(tree), "\n".join(lines))
-
-
-def _copy_own(found: Source, work: Path) -> None:
-    """Copy the user's tree, without built files. The original may be in use and change."""
-    disk.need_space(work, ROOM, "a copy of the kernel tree")
-    with step(f"copying {found.tree}"):
-        built = shutil.ignore_patterns(".git", "*.o", "*.ko")
-        try:
-            shutil.copytree(found.tree, work / "linux", symlinks=True, ignore=built)
-        except shutil.Error as error:
-            source, _, why = error.args[0][0]
-            raise Failure(
-                f"cannot copy {source}: {why}", "run again when nothing changes the tree"
-            ) from error
-        what = "cleaning the copy"
-        run(["make", "-s", "mrproper"], cwd=work / "linux", env=environment(), what=what)

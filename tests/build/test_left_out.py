@@ -25,7 +25,7 @@ from pagemint.bench.workload import Asked, Task, Timed, Variant, Workload
 from pagemint.commands import bench_plan
 from pagemint.results import reader
 from pagemint.results.rows import Case, Row
-from pagemint.trees import sources, trees
+from pagemint.trees import objects, sources, trees
 
 # A host in the shell; FAULT is what happens when the code of the tree BAD runs.
 _HOST = """#!/bin/sh
@@ -148,7 +148,9 @@ def _linked(
     base = trees.Tree("base", Path(), "key", "7.3", "7.3.4")
     made = [base, *(replace(base, name=name) for name in ("broken", "good"))]
     left_out = LeftOut()
-    left, _, _ = bench_plan._linked(made, needed, left_out, KernelHalf(), 1, all_modes=False)
+    left, _, _ = bench_plan._linked(
+        made, needed, left_out, KernelHalf(), 1, objects.DEBIAN, all_modes=False
+    )
     return [one.name for one in left], left_out
 
 

@@ -296,6 +296,7 @@ def test_the_copy_of_an_own_tree_is_cleaned_and_nothing_else(
     tmp_path: Path, cache_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tree = _tree(tmp_path / "mine", "7.3.1")
+    (tree / ".config").touch()
     with (tree / "Makefile").open("a") as makefile:
         makefile.write('mrproper:\n\t@echo "$(KBUILD_OUTPUT)" >cleaned\n')
     monkeypatch.setenv("KBUILD_OUTPUT", "/somewhere")

@@ -73,6 +73,7 @@ def test_the_first_screen_has_lines_of_80_columns() -> None:
             "Quiet machine: both ratios of each gain agree within 5%.",
             "The same code twice differs by up to 0.9%.",
             "Best mode on this machine: streaming.",
+            "Linux 7.3.4, configuration: debian",
             "Every row: --tables. JSON: out/bench.json",
             "Report: out/r/index.html",
         ]

@@ -121,9 +121,13 @@ static bool has_cap(unsigned int bit)
 }
 
 /* The functions that paravirt calls go to. */
+#ifdef CONFIG_PARAVIRT
 struct paravirt_patch_template pv_ops = {
+#ifdef CONFIG_PARAVIRT_XXL
 	.mmu.set_pmd = native_set_pmd,
+#endif
 };
+#endif
 
 /* Replace "call *pv_ops+n(%rip)" by a direct call, or by an int3 if there is no function. */
 static void patch_paravirt_call(u8 *instr)

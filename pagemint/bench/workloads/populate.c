@@ -26,7 +26,9 @@ unsigned int pgdir_shift, ptrs_per_p4d;
 unsigned long phys_base;
 phys_addr_t physical_mask = (1ULL << __PHYSICAL_MASK_SHIFT) - 1;
 pteval_t __supported_pte_mask = ~0UL, __default_kernel_pte_mask = ~0UL;
+#ifdef CONFIG_AMD_MEM_ENCRYPT
 u64 sme_me_mask;	/* no memory is encrypted */
+#endif
 
 u64 cc_mkdec(u64 val)
 {

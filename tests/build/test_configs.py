@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The choice of a configuration, and the check of a user's."""
+
+import gzip
+from pathlib import Path
+
+import fake_tree
+import pytest
+
+from pagemint.base.errors import Failure
+from pagemint.trees import configs, objects, sources
+from pagemint.trees.debian import apt
+from pagemint.trees.sources import Source
+
+_WHOLE = "\n".join(["CONFIG_X86_64=y", *configs.needs()]) + "\n"
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Source:
+    """A tree of the user's own."""
+    fake_tree.make(tmp_path / "linux")
+    return sources.from_tree(tmp_path / "linux")
+
+
+@pytest.fixture
+def no_debian(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine without apt."""
+
+    def away(pattern: str) -> list[apt.Package]:
+        raise Failure("there is no apt-get", "install it")
+
+    monkeypatch.setattr(apt, "packages", away)
+
+
+@pytest.fixture
+def debian(cache_home: Path) -> None:
+    """Debian's configuration in the cache."""
+    entry = cache_home / "configs" / f"{fake_tree.LINE}.1-1"
+    entry.mkdir(parents=True)
+    (entry / "config").write_text("CONFIG_64BIT=y\n")
+    (entry / ".complete").touch()
+
+
+@pytest.mark.usefixtures("debian")
+def test_the_users_file_comes_first(tree: Source, tmp_path: Path) -> None:
+    (tree.tree / ".config").write_text(_WHOLE + "# of the tree\n")
+    (tmp_path / "mine").write_text(_WHOLE)
+    (tmp_path / "mine.gz").write_bytes(gzip.compress(_WHOLE.encode()))
+    for name in ("mine", "mine.gz"):
+        chosen = configs.of_user(tmp_path / name, tree)
+        assert chosen
+        assert (chosen.name, chosen.text) == (f"file {name}", _WHOLE)
+
+
+@pytest.mark.usefixtures("debian")
+def test_the_trees_own_comes_next_and_stays_as_it_was_read(tree: Source) -> None:
+    (tree.tree / ".config").write_text(_WHOLE)
+    chosen = configs.of_user(None, tree)
+    assert chosen
+    (tree.tree / ".config").unlink()
+    assert chosen.name == ".config of the tree"
+    assert chosen.start(fake_tree.LINE) == _WHOLE
+
+
+@pytest.mark.usefixtures("debian")
+def test_debians_comes_next(tree: Source) -> None:
+    assert configs.of_user(None, tree) is None
+    assert configs.usual(tree) is objects.DEBIAN
+
+
+@pytest.mark.usefixtures("no_debian")
+def test_the_defconfig_comes_last_and_says_why(
+    tree: Source, capsys: pytest.CaptureFixture[str]
+) -> None:
+    chosen = configs.usual(tree)
+    assert (chosen.text, set(chosen.options)) == ("", set(configs.needs()))
+    said = capsys.readouterr().err
+    assert "using the defconfig" in said
+    assert "there is no apt-get" in said
+
+
+@pytest.mark.usefixtures("no_debian")
+def test_debians_source_needs_debians_configuration(tree: Source) -> None:
+    (tree.tree / ".config").touch()
+    found = Source(tree.version, tree.line, "7.3.1-1", tree.tree)
+    assert configs.of_user(None, found) is None
+    with pytest.raises(Failure, match="no apt-get"):
+        configs.usual(found)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (_WHOLE.replace("CONFIG_X86_64=y", "CONFIG_ARM64=y"), "no configuration for x86-64"),
+        ("", "no configuration for x86-64"),
+        *((_WHOLE.replace(f"{one}\n", ""), one) for one in configs.needs()),
+        (_WHOLE.replace("CONFIG_FS_DAX=y", "CONFIG_FS_DAX=m"), r"CONFIG_FS_DAX=y \(fsdax"),
+        ("\x00\xff", "cannot read|no configuration"),
+    ],
+)
+@pytest.mark.parametrize("own", [False, True])
+def test_a_file_that_a_workload_cannot_use_is_refused(
+    tree: Source, tmp_path: Path, text: str, said: str, own: bool
+) -> None:
+    file = tree.tree / ".config" if own else tmp_path / "mine"
+    file.write_text(text)
+    with pytest.raises(Failure, match=said) as caught:
+        configs.of_user(None if own else file, tree)
+    assert str(file) in caught.value.message
+    assert "--config" in caught.value.remedy
+
+
+def test_a_file_that_cannot_be_read_is_refused(tree: Source, tmp_path: Path) -> None:
+    (tmp_path / "broken.gz").write_bytes(gzip.compress(b"CONFIG_X=y\n")[:-9])
+    for name in ("none", "broken.gz", "."):
+        with pytest.raises(Failure, match="cannot read the configuration"):
+            configs.of_user(tmp_path / name, tree)
+
+
+def test_results_tell_configurations_apart(tree: Source) -> None:
+    names = {
+        objects.Config("one", text="CONFIG_A=y\n").described("7.3"),
+        objects.Config("one", text="CONFIG_B=y\n").described("7.3"),
+        objects.Config("one", ("CONFIG_C=y",), "CONFIG_B=y\n").described("7.3"),
+    }
+    assert len(names) == 3

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Kernel trees of the user's own: the copy has all that a build needs, and the tree stays."""
+
+import hashlib
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import fake_tree
+import pytest
+
+from pagemint.base import run
+from pagemint.base.errors import Failure
+from pagemint.trees import own, sources, trees
+from pagemint.trees.trees import Tree
+
+_ROOT = Path("/")
+_IGNORED = "*.o\n.config\n"
+
+
+@pytest.fixture
+def plain(tmp_path: Path) -> Path:
+    """A tree without git, at a path with spaces."""
+    made = tmp_path / "my own" / "linux tree"
+    fake_tree.make(made)
+    (made / "scripts").mkdir()
+    (made / "scripts/run").write_text("#!/bin/sh\n")
+    (made / "scripts/run").chmod(0o755)
+    (made / "link").symlink_to("mm")
+    (made / ".gitignore").write_text(_IGNORED)
+    (made / "mm/built.o").write_bytes(b"\x7fELF")
+    return made
+
+
+@pytest.fixture
+def repository(plain: Path) -> Path:
+    """The same tree in git, with a local change, a new file, a deleted file and a build in it."""
+    (plain / "COPYING").touch()
+    _git(plain, "init", "-q")
+    _git(plain, "add", ".")
+    _git(plain, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "all")
+    (plain / "Kconfig").write_text("changed\n")
+    (plain / "mm/new.c").write_text("int a;\n")
+    (plain / "COPYING").unlink()
+    (plain / ".config").write_text("CONFIG_A=y\n")
+    return plain
+
+
+def _git(tree: Path, *argv: str | Path) -> None:
+    subprocess.run(["git", "-C", tree, *argv], check=True, capture_output=True)
+
+
+def _digest(top: Path) -> str:
+    """Return a digest of all names, contents, modes and times below a directory."""
+    total = hashlib.sha256()
+    for path in sorted(top.rglob("*")):
+        info = path.lstat()
+        total.update(f"{path} {info.st_mode} {info.st_mtime_ns}".encode())
+        if path.is_file() and not path.is_symlink():
+            total.update(path.read_bytes())
+    return total.hexdigest()
+
+
+def _pair(tree: Path) -> tuple[Tree, Tree]:
+    """Return the trees that a bench builds, and check that the user's stays as it is."""
+    before = _digest(tree)
+    made = trees.pair(sources.from_tree(tree))
+    assert _digest(tree) == before
+    return made
+
+
+def _names(top: Path) -> set[str]:
+    return {str(path.relative_to(top)) for path in top.rglob("*") if not path.is_dir()}
+
+
+def test_a_plain_tree_is_taken_whole(plain: Path) -> None:
+    base, patched = _pair(plain)
+    assert _names(base.path) == _names(plain) - {"mm/built.o"}
+    assert os.access(base.path / "scripts/run", os.X_OK)
+    assert (base.path / "link").readlink() == Path("mm")
+    assert (patched.path / "mm/mm_init.c").read_bytes() != (plain / "mm/mm_init.c").read_bytes()
+
+
+def test_a_repository_is_taken_as_it_lies_there(repository: Path) -> None:
+    base, _ = _pair(repository)
+    assert (base.path / "Kconfig").read_text() == "changed\n"
+    names = _names(base.path)
+    assert "mm/new.c" in names
+    assert not names & {"COPYING", ".config", "mm/built.o"}
+    assert not (base.path / ".git").exists()
+
+
+def test_a_build_in_the_tree_makes_no_new_copy(repository: Path) -> None:
+    base, _ = _pair(repository)
+    (repository / "mm/other.o").touch()
+    assert _pair(repository)[0].key == base.key
+    (repository / "Kconfig").write_text("changed again\n")
+    assert _pair(repository)[0].key != base.key
+
+
+def test_a_worktree_and_a_shallow_clone(repository: Path, tmp_path: Path) -> None:
+    _git(repository, "worktree", "add", "-q", tmp_path / "worktree")
+    _git(tmp_path, "clone", "-q", "--depth=1", f"file://{repository}", tmp_path / "shallow")
+    for tree in (tmp_path / "worktree", tmp_path / "shallow"):
+        base, _ = _pair(tree)
+        assert _names(base.path) == _names(tree) - {".git"} - {
+            name for name in _names(tree) if name.startswith(".git/")
+        }
+
+
+def test_a_worktree_without_its_repository(repository: Path, tmp_path: Path) -> None:
+    _git(repository, "worktree", "add", "-q", tmp_path / "worktree")
+    (repository / ".git").rename(tmp_path / "elsewhere")
+    base, _ = _pair(tmp_path / "worktree")
+    assert _names(base.path) == _names(tmp_path / "worktree") - {".git"}
+
+
+def test_a_hook_of_the_repository_does_not_run(repository: Path, tmp_path: Path) -> None:
+    hook = tmp_path / "hook"
+    hook.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
+    hook.chmod(0o755)
+    _git(repository, "config", "core.fsmonitor", hook)
+    _pair(repository)
+    assert not (tmp_path / "ran").exists()
+
+
+def _refusing(option: str, real: Callable[..., str]) -> Callable[..., str]:
+    def refuse(argv: list[str | Path], *, cwd: Path = _ROOT, what: str) -> str:
+        if option in argv and "xargs" in argv:
+            # As if a later file could not be linked: some are already.
+            real(["cp", "--link", cwd / "Makefile", argv[10]], what="linking")
+            raise Failure("cp: Operation not permitted", "none")
+        if option in argv and option != "--link":
+            raise Failure("cp: Operation not supported", "none")
+        return real(argv, cwd=cwd, what=what)
+
+    return refuse
+
+
+def test_files_that_cannot_be_linked_are_copied(
+    plain: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(own, "run", _refusing("--link", run.run))
+    monkeypatch.setattr(own, "_HOW", own._HOW[1:])
+    base, _ = _pair(plain)
+    assert (base.path / "Makefile").stat().st_nlink == 2  # base and patched
+    assert (plain / "Makefile").stat().st_nlink == 1
+
+
+def test_a_tree_that_changes_is_refused_and_leaves_nothing(
+    plain: Path, cache_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [*own.files(plain), "gone.c"]
+    monkeypatch.setattr(own, "files", lambda tree: names)
+    monkeypatch.setattr(own, "listing", lambda tree, names: "key")
+    with pytest.raises(Failure, match=r"gone\.c") as caught:
+        trees.pair(sources.from_tree(plain))
+    assert "nothing changes the tree" in caught.value.remedy
+    assert not list((cache_home / "trees").glob("own-key*/"))
