@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What several subcommands share: arguments, the check of a number, and the end of a run."""
+"""Arguments that several subcommands share, the check of a number, and the end of a run."""
 
 import argparse
 from pathlib import Path

@@ -180,7 +180,7 @@ def _diff(mail: Path) -> tuple[bytes, dict[str, str], str]:
     except MachineFailure:
         raise
     except Failure:
-        # Of a charset that does not exist: some answer y to a question of git send-email's.
+        # The charset does not exist: some answer y to a question of git send-email's.
         said = _git(mail.parent, "mailinfo", "-n", *argv, stdin=mail)
         how = "git does not know its charset"
     fields = dict(line.split(": ", 1) for line in said.splitlines() if ": " in line)

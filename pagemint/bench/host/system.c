@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* What the host needs of this system: its end on errors, the clock, the CPU, and memory. */
+/* Errors that end the program, the clock, the CPU's features, and fixed memory. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <string.h>

@@ -20,7 +20,7 @@ from pagemint.guests.inside.devices import ALIGN, Device, run, the_one
 from pagemint.guests.inside.filesystems import SMALL, make, mounted
 
 Record = dict[str, Any]
-"""What a scenario yields: scenarios.py writes it for the lab, in JSON."""
+"""A JSON object that a scenario yields; scenarios.py writes it for the lab."""
 
 PAGE = mmap.PAGESIZE
 FILE = 8 << 20  # bytes of a file
