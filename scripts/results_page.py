@@ -72,9 +72,8 @@ _LIMITS = """## Limits
   and maps the memmap and waits for RCU grace periods; `make replicate` times all of it.
 - A shared memmap was used in emulated guests only, by the kernel's test driver and by files on
   fsdax. The patch for xe was compiled, but not run on a GPU.
-- Some drivers decide page by page which hot-added memory goes online (virtio-mem, Hyper-V, Xen).
-  Its memmap is written from a template, but walked again when the memory goes online, as in
-  mainline.
+- Hot-added memory whose driver decides which pages go online: virtio-mem was run in emulated
+  guests; the changes to Hyper-V and Xen were compiled, but not run.
 """
 
 
