@@ -11,7 +11,7 @@ from pathlib import Path
 import fake_result
 import fake_tree
 import pytest
-from test_tables import screen
+from rendered import screen
 
 from pagemint import cli
 from pagemint.base.errors import Failure, TreeFailure

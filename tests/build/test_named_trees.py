@@ -13,7 +13,7 @@ import fake_result
 import fake_tree
 import pytest
 from command_line import pagemint
-from test_tables import everything, screen
+from rendered import everything, screen
 
 from pagemint import words
 from pagemint.base import cache

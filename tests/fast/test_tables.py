@@ -1,21 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A result on the terminal: the first screen, and the tables of every row."""
 
-import io
 import json
-from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import fake_result
 import pytest
-from rich.console import Console
+from rendered import everything, screen
 
-from pagemint.report import tables
-from pagemint.report.first_screen import FirstScreen
 from pagemint.results import reader
 from pagemint.results.rows import Result
-from pagemint.results.verdict import Judged
 
 # A whole bench: every workload, both kinds of returns, folios.
 BENCH: dict[str, Any] = {
@@ -26,31 +20,6 @@ BENCH: dict[str, Any] = {
     "folio": True,
     "noise": 0.002,
 }
-
-
-def screen(
-    result: Result,
-    json: str | None = "out/bench.json",
-    report: str = "out/r",
-    *,
-    steps: bool = False,
-) -> list[str]:
-    """The lines of the first screen."""
-    lines: list[str] = []
-    shown = FirstScreen(lines.append, steps=steps)
-    # A bench adds each workload when it has timed it.
-    for workload, returns in dict.fromkeys((r.case.workload, r.case.returns) for r in result.rows):
-        rows = [r for r in result.rows if (r.case.workload, r.case.returns) == (workload, returns)]
-        shown.add(Judged(replace(result, rows=rows)))
-    shown.end(Judged(result), json, Path(report) if report else None)
-    return lines
-
-
-def everything(result: Result) -> str:
-    """The text of all tables."""
-    out = io.StringIO()
-    tables.show_all(result, Console(file=out, width=80))
-    return out.getvalue()
 
 
 def test_the_first_screen_has_lines_of_80_columns() -> None:
