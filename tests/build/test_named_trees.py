@@ -228,8 +228,8 @@ def _result(**changes: object) -> Result:
 
 def test_the_first_screen_has_a_line_for_each_tree() -> None:
     shown = screen(_result())
-    assert shown[1].split()[:5] == ["plain", "returns", "base", "time", "tree"]
-    assert [(line.split()[0], line.split()[3]) for line in shown[2:4]] == [
+    assert shown[1].split()[:5] == ["plain", "returns", "base", "tree", "time"]
+    assert [(line.split()[0], line.split()[2]) for line in shown[2:4]] == [
         ("fsdax", "a"),
         ("fsdax", "rival"),
     ]
@@ -261,7 +261,7 @@ def test_gains_are_over_the_tree_that_was_asked_for() -> None:
         gain = lines["a streaming"].gain
         assert gain and gain.paired.value == pytest.approx(48 / 35, rel=0.02)
     assert judged.worst_floor == pytest.approx(58 / 57.5, rel=0.01)
-    assert screen(judged.result)[1].split()[2:5] == ["rival", "time", "tree"]
+    assert screen(judged.result)[1].split()[2:5] == ["rival", "tree", "time"]
 
 
 # Real trees.
