@@ -5,6 +5,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import count_tables
+
 from pagemint.base import returns
 from pagemint.results import cases
 from pagemint.results.rows import Case, Result
@@ -80,7 +82,7 @@ _LIMITS = """## Limits
 def page() -> str:
     """Return docs/results.md."""
     machines = [line for one in kept.benches() for line in _machine(one)]
-    return "\n".join([_INTRODUCTION, *machines, _LIMITS])
+    return "\n".join([_INTRODUCTION, *machines, *count_tables.section(), _LIMITS])
 
 
 def table() -> str:

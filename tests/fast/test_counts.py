@@ -1,12 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Counted operations: in the result, on the terminal, in the report, and in docs/operations.md."""
+"""Counted operations: in the result, on the terminal and in the report."""
 
 import dataclasses
 import io
 import json
-import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any, Literal
 
@@ -141,30 +138,3 @@ def test_what_counting_does_not_have_is_one_line(
 def test_the_report_draws_all_kept_counts() -> None:
     operations = counted.pairs(kept.counts())
     assert len(operations) <= count_plots.MOST_PAIRS * count_plots.MOST_PLOTS
-
-
-@pytest.mark.parametrize("table", [[], ["waits"]])
-def test_the_tables_of_the_document_are_those_of_the_kept_counts(table: list[str]) -> None:
-    argv = [sys.executable, str(_ROOT / "scripts/operations_table.py"), *table]
-    made = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
-    text = (_ROOT / "docs/operations.md").read_text()
-    # If the counts changed: put the output of scripts/operations_table.py into the document.
-    assert made.strip() in text
-    assert Path(kept.counts().file).name in text
-
-
-def test_the_documented_table_of_stock_kernels_is_that_of_their_counts() -> None:
-    argv = [sys.executable, str(_ROOT / "scripts/operations_table.py"), "stock"]
-    made = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
-    # If the counts changed: put the output of scripts/operations_table.py stock into the document.
-    assert made.strip() in (_ROOT / "docs/stock.md").read_text()
-
-
-def test_the_counts_in_short_are_in_that_table() -> None:
-    table = (_ROOT / "docs/operations.md").read_text()
-    (paragraph,) = [one for one in table.split("\n\n") if one.startswith("In instructions before")]
-    figures = re.findall(r"\d[\d.]* (?:M|MiB)\b", " ".join(paragraph.split()))
-    for size in ("128 MiB", "2 MiB"):  # of a memory block, and of what sections share
-        figures.remove(size)
-    assert len(figures) == 17
-    assert [figure for figure in figures if f"| {figure} |" not in table] == []

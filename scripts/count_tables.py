@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The tables of counted operations in docs/results.md."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from pagemint.results import counted
+from pagemint.results.counted import MEASURES, Pair
+from pagemint.send import kept
+
+_OPERATIONS = (
+    "| operation | instructions, before | now | bytes stored, before | now |",
+    "|---|---:|---:|---:|---:|",
+)
+_STOCK = (
+    "| Debian's kernel | operation | instructions, without | with | bytes stored, without | with |",
+    "|---|---|---:|---:|---:|---:|",
+)
+_LEFT_OUT = ("nothing", "rebind ", "second ", "unmap ")
+"""How the names of operations begin that the page leaves out, since they add nothing to others."""
+
+_INTRODUCTION = """## Whole operations, counted
+
+The work of the kernel in each operation, counted in emulated guests, without the patches (before)
+and with all of them in their default mode (now): [operations.md](operations.md) says how. A device
+has 8.1 GiB, device-private memory 4 GiB. 1,024 folios of 2 MiB are allocated and freed, 64 are
+mapped, 32 migrated. fsdev is devdax under the driver `fsdev_dax`, for famfs. "Add kmem" gives
+devdax to the driver `kmem`; 16 or 64 memory blocks of it go online. "Shared memmap" means
+`memmap_shared=1`: sections share a memmap until they are used. A count is not a time, and small
+differences below ten million instructions are no gain."""
+
+_WAITS = """### Grace periods
+
+Calls that wait for a grace period, or begin one that the caller waits for; "4 to 3" means 4 before
+and 3 now. The last column counts the normal RCU grace periods that end meanwhile, whoever waits
+for them; a longer operation sees more."""
+
+_MODULE = """### Stock kernels
+
+The same with Debian's kernels, without and with [the module](stock.md)."""
+
+
+def section() -> Iterator[str]:
+    """Yield the lines of the section."""
+    newest = kept.counts()
+    name = Path(newest.file).name
+    earlier = "" if kept.is_current(newest) else " The kernel code has changed since."
+    yield from (_INTRODUCTION, "")
+    yield (
+        f"Linux {newest.kernel.version}, {newest.host.date:%-d %B %Y}: [{name}](results/{name}), "
+        f"which has more operations, and each function.{earlier}"
+    )
+    yield from ("", *_OPERATIONS)
+    operations = [pair for pair in counted.pairs(newest) if not _is_left_out(pair)]
+    for pair in operations:
+        yield _row(pair.last.name, *_amounts(pair))
+    yield from ("", _WAITS, "")
+    kinds = (*counted.WAITS.values(), "RCU periods that end")
+    yield from (_row("operation", *kinds), f"|---|{'---:|' * len(kinds)}")
+    for pair in operations:
+        cells = [_waits(pair, function) for function in counted.WAITS]
+        if any(cells):
+            yield _row(pair.last.name, *cells, _waits(pair, counted.PERIOD))
+    yield from ("", _MODULE, "", *_STOCK)
+    for result in kept.stock_counts():
+        for pair in counted.pairs(result):
+            yield _row(result.kernel.version, pair.last.name, *_amounts(pair))
+    yield ""
+
+
+def _is_left_out(pair: Pair) -> bool:
+    return pair.last.name.startswith(_LEFT_OUT)
+
+
+def _row(*cells: str) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _waits(pair: Pair, function: str) -> str:
+    """Return how often an operation calls a function, before and now; "" if it never does."""
+    calls = [
+        tree.functions[function].calls if function in tree.functions else 0 for tree in pair.trees
+    ]
+    return " to ".join(str(count) for count in dict.fromkeys(calls)) if any(calls) else ""
+
+
+def _amounts(pair: Pair) -> list[str]:
+    return [
+        counted.in_words(of(tree.total), measure) if tree else "-"
+        for measure, of in MEASURES.items()
+        for tree in (pair.before, pair.now)
+    ]
