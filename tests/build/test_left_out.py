@@ -277,7 +277,7 @@ def test_each_fault_of_a_real_tree_leaves_it_out_of_one_workload(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(process, "PATIENCE", 20)
+    monkeypatch.setattr(process, "PATIENCE", 10)
     patch = _patch(tmp_path)
     trees_ = ["--tree", f"faulty={patch}", "--tree", "same=series:fixes"]
     argv = ["bench", *trees_, "--size", "1GiB", "--runs", "1", "--no-report"]
