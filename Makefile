@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-.PHONY: help bench replicate check check-fast check-long check-mutants check-foreign check-vm module install-module deb docs docs-results clean
+.PHONY: help bench replicate check check-fast check-long check-mutants check-foreign check-vm module install-module deb docs docs-results figures clean
 
 KDIR ?= /lib/modules/$(shell uname -r)/build
 
@@ -16,6 +16,7 @@ help:
 	@echo 'make install-module  install the module, as root; see docs/stock.md'
 	@echo 'make deb         build the Debian packages pagemint-dkms and pagemint, into out/deb'
 	@echo 'make docs        write the manual page and shell completions into out/docs'
+	@echo 'make figures     write the figures in the messages of the series again, from docs/results'
 	@echo 'make docs-results write docs/results.md and the table of the README again, from docs/results'
 	@echo 'make clean       remove .venv, out, the module and the tool caches; the download cache stays'
 
@@ -85,6 +86,10 @@ docs:
 docs-results:
 	@sh scripts/setup
 	@.venv/bin/python scripts/results_page.py
+
+figures:
+	@sh scripts/setup
+	@.venv/bin/python scripts/figures.py
 
 clean:
 	rm -rf .venv out .mypy_cache .pytest_cache .ruff_cache .hypothesis *.egg-info

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pagemint.base.errors import Failure
 from pagemint.base.progress import note
-from pagemint.send import branches
+from pagemint.send import branches, code_lines
 from pagemint.trees import patches, sources
 
 
@@ -23,20 +23,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     target.add_argument("--tree", type=Path, metavar="DIR", help="make branches in this tree")
     target.add_argument("--output", type=Path, metavar="DIR", help="write mails")
     target.add_argument("--stat", action="store_true", help="count the lines of code of each topic")
-    parser.add_argument(
-        "--results",
-        nargs="+",
-        default=(),
-        metavar="FILE",
-        help="results of pagemint bench for the figures in the messages (those in docs/results)",
-    )
 
 
 def main(args: argparse.Namespace) -> int:
     """Run `pagemint series`."""
-    # Imported late so that building the parser does not load Jinja2.
-    from pagemint.send import code_lines, messages
-
     known = patches.lines()
     if args.kernel is not None and args.kernel not in known:
         raise Failure(
@@ -50,11 +40,10 @@ def main(args: argparse.Namespace) -> int:
     # Checked first: fetching a source takes long.
     if args.output:
         branches.check_output(args.output)
-    texts = messages.filled(args.results, chosen)
     if args.tree:
-        made = branches.commit(args.tree, texts, chosen, args.kernel)
+        made = branches.commit(args.tree, chosen, args.kernel)
         note(f"{args.tree} is on {made[-1]}; its branches: {', '.join(made)}")
         return 0
-    for mail in branches.mails(sources.get(args.kernel or known[-1]), args.output, texts, chosen):
+    for mail in branches.mails(sources.get(args.kernel or known[-1]), args.output, chosen):
         print(mail)
     return 0

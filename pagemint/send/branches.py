@@ -17,7 +17,6 @@ from pagemint.trees.patches import Change, Topic
 
 def commit(
     tree: Path,
-    texts: dict[str, str],
     chosen: Sequence[Topic] | None = None,
     line: str | None = None,
 ) -> list[str]:
@@ -30,7 +29,6 @@ def commit(
 
     Args:
         tree: the directory of the kernel tree.
-        texts: the texts that messages.filled() returned.
         chosen: the topics; None stands for all.
         line: the kernel line whose edits to take; None stands for the line of the tree.
 
@@ -59,15 +57,9 @@ def commit(
     try:
         if fresh:
             _make_repository(tree, f"Linux {found.version}", who)
-        heads = _commit_all(tree, "HEAD", changes, texts, who)
+        heads = _commit_all(tree, "HEAD", changes, who)
         with interruption_put_off():
-            _switch(
-                tree,
-                {
-                    branches[name]: (heads[name], texts[f"{name}/{patches.COVER}"])
-                    for name in filled
-                },
-            )
+            _switch(tree, {branches[name]: (heads[name], patches.cover(name)) for name in filled})
             fresh = False  # from here on the new repository stays
     except BaseException:
         if fresh:
@@ -79,7 +71,6 @@ def commit(
 def mails(
     found: sources.Source,
     output: Path,
-    texts: dict[str, str],
     chosen: Sequence[Topic] | None = None,
 ) -> list[Path]:
     """Write topics for a source as mails, a directory for each in `output`, cover letter first.
@@ -87,7 +78,6 @@ def mails(
     Args:
         found: the source that the mails apply to.
         output: a new directory, or an empty one.
-        texts: the texts that messages.filled() returned.
         chosen: the topics; None stands for all.
 
     Returns:
@@ -108,8 +98,8 @@ def mails(
                 shutil.copyfile(found.tree / path, repository / path)
         _make_repository(repository, f"Linux {found.version}", who)
         before = "base"
-        for topic, head in _commit_all(repository, "HEAD", changes, texts, who).items():
-            _switch(repository, {topic: (head, texts[f"{topic}/{patches.COVER}"])})
+        for topic, head in _commit_all(repository, "HEAD", changes, who).items():
+            _switch(repository, {topic: (head, patches.cover(topic))})
             cover = ("--cover-letter", "--cover-from-description=subject")
             target = ("-o", str(written / topic), f"{before}..{topic}")
             git(repository, "format-patch", "-q", *cover, *target, **who)
@@ -201,7 +191,6 @@ def _commit_all(
     repository: Path,
     base: str,
     changes: list[Change],
-    texts: dict[str, str],
     who: dict[str, str],
 ) -> dict[str, str]:
     """Commit each change on top of `base`, through a separate index.
@@ -210,7 +199,6 @@ def _commit_all(
         repository: the git checkout.
         base: a commit.
         changes: the changes of the patches.
-        texts: the message of each step.
         who: variables with the author and the committer.
 
     Returns:
@@ -230,7 +218,7 @@ def _commit_all(
                 entry = f"100644,{git(repository, *argv).strip()},{path}"
                 git(repository, "update-index", "--add", "--cacheinfo", entry, **index)
             tree = git(repository, "write-tree", **index).strip()
-            message = f"{texts[change.step.path]}\nSigned-off-by: {signer}\n"
+            message = f"{change.step.message}\nSigned-off-by: {signer}\n"
             made = git(repository, "commit-tree", tree, "-p", parent, "-m", message, **who)
             parent = made.strip()
             heads[change.step.topic] = parent

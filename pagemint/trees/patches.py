@@ -14,9 +14,6 @@ from pagemint.base.errors import Failure
 from pagemint.trees import sources
 from pagemint.words import MODES
 
-COVER = "cover"
-"""The file in a topic's folder with the text of its cover letter."""
-
 _NOT_CODE = re.compile(r"(^|a/)(Documentation/|MAINTAINERS$)|/tests/|Kconfig\.debug$")
 _C_COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)|//[^\n]*", re.DOTALL)
 # A part can begin within a comment.
@@ -44,7 +41,7 @@ class Step:
     Attributes:
         topic: the name of its topic.
         name: its folder in the topic's folder. The names sort in the order of the patches.
-        message: the template of the commit message, without a Signed-off-by.
+        message: the commit message, without a Signed-off-by.
         files: the new files that it adds, relative to a kernel tree.
         diff: the edits to existing files for one kernel line; None if it only adds files.
     """
@@ -154,6 +151,11 @@ def of(line: str, chosen: Sequence[Topic] | None = None) -> list[Step]:
                 )
             )
     return found
+
+
+def cover(topic: str) -> str:
+    """Return the cover letter of a topic: its subject, an empty line and the text."""
+    return (files.KERNEL / "series" / topic / "cover").read_text()
 
 
 def suites(line: str) -> set[str]:

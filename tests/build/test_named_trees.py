@@ -28,7 +28,7 @@ from pagemint.report import page
 from pagemint.results import reader
 from pagemint.results.rows import Result
 from pagemint.results.verdict import Judged
-from pagemint.send import branches, messages
+from pagemint.send import branches
 from pagemint.trees import named, objects, patches, sources, trees
 from pagemint.words import MODES
 
@@ -76,7 +76,7 @@ def _contents(tree: Path) -> dict[str, bytes]:
 def _mailbox(tree: Path, file: Path, *topics: str) -> Path:
     """Write topics of the series as a mailbox, as a maintainer would get them."""
     source, output = sources.from_tree(tree), file.with_suffix(".mails")
-    mails = branches.mails(source, output, messages.filled(()), patches.topics(topics))
+    mails = branches.mails(source, output, patches.topics(topics))
     file.write_text("\n".join(mail.read_text() for mail in mails))
     return file
 

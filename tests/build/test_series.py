@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
 import itertools
-import json
 import os
 import re
 import shutil
@@ -9,7 +8,6 @@ import subprocess
 from collections import Counter
 from pathlib import Path
 
-import fake_result
 import fake_tree
 import pytest
 from command_line import pagemint
@@ -17,7 +15,7 @@ from kernel_lines import LINES
 
 from pagemint.base import files, git
 from pagemint.base.errors import Failure
-from pagemint.send import branches, kept, messages
+from pagemint.send import branches
 from pagemint.trees import patches, sources, trees
 
 _NAME, _EMAIL = "Ada Tester", "ada@example.org"
@@ -25,7 +23,6 @@ _TOPICS = [topic.name for topic in patches.topics()]
 _BRANCHES = [f"pagemint-{fake_tree.LINE}-{topic}" for topic in _TOPICS]
 _BRANCH = _BRANCHES[-1]
 _STEPS = patches.of(fake_tree.LINE)
-_TEXTS = messages.filled(())
 _NEW = {path for step in _STEPS for path in step.files}
 
 
@@ -182,7 +179,7 @@ def test_a_tree_of_another_version_takes_edits_and_configuration_of_the_nearest_
     found = sources.from_tree(newer)
     assert found.line == "7.4"
     assert [tree.line for tree in trees.pair(found)] == [fake_tree.LINE] * 2
-    assert branches.commit(newer, _TEXTS) == _BRANCHES
+    assert branches.commit(newer) == _BRANCHES
 
 
 def test_a_tree_of_another_version_is_refused_if_an_edit_does_not_apply(newer: Path) -> None:
@@ -190,7 +187,7 @@ def test_a_tree_of_another_version_is_refused_if_an_edit_does_not_apply(newer: P
     fake_tree.spoil(newer, line)
     before = _state(newer)
     for take in (
-        lambda tree: branches.commit(tree, _TEXTS),
+        lambda tree: branches.commit(tree),
         lambda tree: trees.pair(sources.from_tree(tree)),
     ):
         with pytest.raises(Failure, match=f"{line.topic}: {line.step} does not match {line.path}"):
@@ -203,14 +200,14 @@ def test_a_tree_of_another_version_is_refused_if_an_edit_does_not_apply(newer: P
 
 def test_the_branch_has_one_commit_a_step_in_order(checkout: Path) -> None:
     main = _git(checkout, "rev-parse", "main").strip()
-    assert branches.commit(checkout, _TEXTS) == _BRANCHES
+    assert branches.commit(checkout) == _BRANCHES
     commits = _commits(checkout, main)
     assert len(commits) == len(_STEPS)
     for commit, step in zip(commits, _STEPS, strict=True):
         who = f"{_NAME} <{_EMAIL}>"
         shown = _git(checkout, "show", "-s", "--format=%an <%ae>%n%cn <%ce>%n%B", commit)
         sign_off = f"Signed-off-by: {who}\n"
-        assert shown.rstrip("\n") + "\n" == f"{who}\n{who}\n{_TEXTS[step.path]}\n{sign_off}"
+        assert shown.rstrip("\n") + "\n" == f"{who}\n{who}\n{step.message}\n{sign_off}"
         changed = _git(checkout, "diff-tree", "-r", "--no-commit-id", "--name-only", commit)
         edited = fake_tree.edited(step.diff.read_text()) if step.diff else []
         assert sorted(changed.split()) == sorted([*edited, *step.files])
@@ -221,7 +218,7 @@ def test_the_branch_has_one_commit_a_step_in_order(checkout: Path) -> None:
 
 
 def test_the_branch_is_checked_out_with_the_new_files_as_they_are(checkout: Path) -> None:
-    branches.commit(checkout, _TEXTS)
+    branches.commit(checkout)
     assert _git(checkout, "symbolic-ref", "HEAD").strip() == f"refs/heads/{_BRANCH}"
     assert _git(checkout, "status", "--porcelain") == ""
     edited = {
@@ -232,7 +229,7 @@ def test_the_branch_is_checked_out_with_the_new_files_as_they_are(checkout: Path
 
 
 def test_each_topic_has_a_branch_on_top_of_the_one_before(checkout: Path) -> None:
-    branches.commit(checkout, _TEXTS)
+    branches.commit(checkout)
     before = "main"
     for topic, branch in zip(_TOPICS, _BRANCHES, strict=True):
         names = [step.path for step in _STEPS if step.topic == topic]
@@ -243,7 +240,7 @@ def test_each_topic_has_a_branch_on_top_of_the_one_before(checkout: Path) -> Non
 @pytest.mark.parametrize("topic", _TOPICS)
 def test_a_topic_applies_with_those_it_needs_alone(plain: Path, topic: str) -> None:
     chosen = patches.topics([topic])
-    made = branches.commit(plain, _TEXTS, chosen)
+    made = branches.commit(plain, chosen)
     assert made == [f"pagemint-{fake_tree.LINE}-{one.name}" for one in chosen]
 
 
@@ -255,7 +252,7 @@ def test_topics_apply_in_any_company(tmp_path: Path, line: str) -> None:
 
 
 def test_each_commit_holds_what_its_diff_says(checkout: Path) -> None:
-    branches.commit(checkout, _TEXTS)
+    branches.commit(checkout)
     commits = ["main", *_commits(checkout, "main")]
     for before, after, step in zip(commits, commits[1:], _STEPS, strict=False):
         written = step.diff.read_text() if step.diff else ""
@@ -272,17 +269,17 @@ def test_each_commit_holds_what_its_diff_says(checkout: Path) -> None:
 def test_the_cover_letters_are_where_git_and_b4_look_for_them(checkout: Path) -> None:
     # An earlier branch of that name may have left this.
     _git(checkout, "config", f"branch.{_BRANCH}.description", "old")
-    branches.commit(checkout, _TEXTS)
+    branches.commit(checkout)
     for topic, branch in zip(_TOPICS, _BRANCHES, strict=True):
         settings = [f"branch.{branch}.{key}" for key in ("description", "b4-prep-cover-strategy")]
         cover, strategy = (_git(checkout, "config", "--get-all", one) for one in settings)
-        assert cover == _TEXTS[f"{topic}/{patches.COVER}"] + "\n"
+        assert cover == patches.cover(topic) + "\n"
         assert strategy == "branch-description\n"
 
 
 def test_untracked_files_stay(checkout: Path) -> None:
     (checkout / "notes").write_text("mine")
-    branches.commit(checkout, _TEXTS)
+    branches.commit(checkout)
     assert (checkout / "notes").read_text() == "mine"
     assert _git(checkout, "status", "--porcelain") == "?? notes\n"
 
@@ -291,7 +288,7 @@ def test_a_plain_directory_becomes_a_checkout(plain: Path) -> None:
     # As in Debian's source packages, which ignore all of the kernel.
     (plain / ".gitignore").write_text("/*\n!/debian/\n")
     before = _state(plain)
-    assert branches.commit(plain, _TEXTS) == _BRANCHES
+    assert branches.commit(plain) == _BRANCHES
     assert _git(plain, "rev-list", "--count", "base").strip() == "1"
     assert len(_commits(plain, "base")) == len(_STEPS)
     assert _git(plain, "status", "--porcelain") == ""
@@ -304,7 +301,7 @@ def test_a_plain_directory_inside_a_checkout_becomes_one_of_its_own(
     tmp_path: Path, plain: Path
 ) -> None:
     _git(tmp_path, "init", "-q", "-b", "outer")
-    branches.commit(plain, _TEXTS)
+    branches.commit(plain)
     assert _git(plain, "rev-parse", "--show-toplevel").strip() == str(plain)
     assert _git(tmp_path, "for-each-ref") == ""
 
@@ -320,15 +317,15 @@ def test_a_hook_of_another_repository_may_call(
     with monkeypatch.context() as hook:
         hook.setenv("GIT_DIR", str(other / ".git"))
         hook.setenv("GIT_INDEX_FILE", str(other / ".git/index"))
-        branches.commit(tree, _TEXTS)
+        branches.commit(tree)
     assert _git(other, "for-each-ref") == ""
     assert _BRANCHES[-1] in _git(tree, "branch", "--show-current")
 
 
 def _outcome(tree: Path, output: Path) -> tuple[dict[str, str], dict[str, bytes], str]:
     """Return the mails of a tree, its files once it has the branches, and the last commit."""
-    written = branches.mails(sources.from_tree(tree), output, _TEXTS)
-    branches.commit(tree, _TEXTS)
+    written = branches.mails(sources.from_tree(tree), output)
+    branches.commit(tree)
     contents = {
         str(path.relative_to(tree)): path.read_bytes()
         for path in tree.rglob("*")
@@ -447,7 +444,7 @@ def test_settings_of_the_repository_do_not_change_files(
     (git_home / "post-checkout").write_text(_HOOK)
     (git_home / "post-checkout").chmod(0o755)
     _git(checkout, "config", name, value.replace("HOOKS", str(git_home)))
-    branches.commit(checkout, _TEXTS)
+    branches.commit(checkout)
     assert not [path for path, data in _state(checkout).items() if b"\r\n" in data]
     assert _git(checkout, "branch", "--show-current").strip() == _BRANCH
 
@@ -455,7 +452,7 @@ def test_settings_of_the_repository_do_not_change_files(
 def test_a_branch_is_by_the_author_and_the_committer_of_its_repository(checkout: Path) -> None:
     for setting in ("author.name", "committer.name"):
         _git(checkout, "config", setting, f"The {setting}")
-    branches.commit(checkout, _TEXTS)
+    branches.commit(checkout)
     shown = _git(checkout, "show", "-s", "--format=%an <%ae>, %cn%n%b")
     assert shown.startswith(f"The author.name <{_EMAIL}>, The committer.name\n")
     assert f"Signed-off-by: The committer.name <{_EMAIL}>\n" in shown
@@ -469,11 +466,11 @@ def test_a_repository_of_another_owner_is_used_if_the_user_calls_it_safe(
     monkeypatch.setattr(git, "_KEPT", (*git._KEPT, "GIT_TEST_ASSUME_DIFFERENT_OWNER"))
     git._safe_directories.cache_clear()
     with pytest.raises(Failure, match="dubious ownership"):
-        branches.commit(checkout, _TEXTS)
+        branches.commit(checkout)
     with (git_home / "gitconfig").open("a") as file:
         file.write(f"[safe]\n\tdirectory = {checkout}\n")
     git._safe_directories.cache_clear()
-    branches.commit(checkout, _TEXTS)
+    branches.commit(checkout)
     git._safe_directories.cache_clear()
     assert _git(checkout, "branch", "--show-current", GIT_TEST_ASSUME_DIFFERENT_OWNER="0")
 
@@ -489,7 +486,7 @@ def test_uncommitted_changes_are_refused_and_kept(checkout: Path, how: str) -> N
         _git(checkout, "add", "mm/Makefile")
     before = _state(checkout)
     with pytest.raises(Failure, match="has uncommitted changes; commit or stash them first"):
-        branches.commit(checkout, _TEXTS)
+        branches.commit(checkout)
     assert _state(checkout) == before
 
 
@@ -497,15 +494,15 @@ def test_an_existing_branch_is_refused_and_kept(checkout: Path) -> None:
     _git(checkout, "branch", _BRANCHES[2], "main^")
     before = _state(checkout)
     with pytest.raises(Failure, match=f"has a branch {_BRANCHES[2]} already"):
-        branches.commit(checkout, _TEXTS)
+        branches.commit(checkout)
     assert _state(checkout) == before
 
 
 def test_a_second_run_is_refused(checkout: Path) -> None:
-    branches.commit(checkout, _TEXTS)
+    branches.commit(checkout)
     before = _state(checkout)
     with pytest.raises(Failure, match=f"has a branch {_BRANCHES[0]} already"):
-        branches.commit(checkout, _TEXTS)
+        branches.commit(checkout)
     assert _state(checkout) == before
 
 
@@ -520,7 +517,7 @@ def test_an_edit_that_does_not_apply_is_named(tmp_path: Path, line: fake_tree.Ne
     fake_tree.spoil(tree, line)
     before = _state(tree)
     with pytest.raises(Failure) as caught:
-        branches.commit(tree, _TEXTS)
+        branches.commit(tree)
     assert f"{line.topic}: {line.step} does not match {line.path}" in caught.value.message
     needing = [one.name for one in patches.topics() if line.topic in one.needs]
     assert all(f"{name}: " in caught.value.message for name in needing)
@@ -533,7 +530,7 @@ def test_edits_that_do_not_apply_leave_a_checkout_as_it_was(checkout: Path) -> N
     _git(checkout, "commit", "-q", "-a", "-m", "spoilt")
     before = _state(checkout)
     with pytest.raises(Failure, match="not apply"):
-        branches.commit(checkout, _TEXTS)
+        branches.commit(checkout)
     assert _state(checkout) == before
 
 
@@ -541,8 +538,8 @@ def test_a_topic_that_does_not_apply_leaves_the_others(plain: Path) -> None:
     line = next(one for one in fake_tree.needed() if one.topic == "copies")
     fake_tree.spoil(plain, line)
     with pytest.raises(Failure, match=r"1 topic does not apply: copies: .* these apply: fixes, de"):
-        branches.commit(plain, _TEXTS)
-    branches.commit(plain, _TEXTS, patches.topics(["online"]))
+        branches.commit(plain)
+    branches.commit(plain, patches.topics(["online"]))
 
 
 def test_a_file_that_is_gone_is_named(plain: Path) -> None:
@@ -550,7 +547,7 @@ def test_a_file_that_is_gone_is_named(plain: Path) -> None:
     (plain / edited).unlink()
     before = _state(plain)
     with pytest.raises(Failure, match=f"device: 01-memfill edits {edited}, which is not there"):
-        branches.commit(plain, _TEXTS)
+        branches.commit(plain)
     assert _state(plain) == before
 
 
@@ -562,7 +559,7 @@ def test_a_new_file_that_is_there_already_is_named(plain: Path, path: str) -> No
     (step,) = [step for step in _STEPS if path in step.files]
     said = f"{step.topic}: {step.name} adds {path}, which is there already"
     with pytest.raises(Failure, match=said):
-        branches.commit(plain, _TEXTS)
+        branches.commit(plain)
     assert _state(plain) == before
 
 
@@ -570,14 +567,14 @@ def test_a_checkout_that_fails_takes_the_branch_back(checkout: Path) -> None:
     (checkout / ".git/index.lock").touch()
     before = [_git(checkout, "for-each-ref"), _git(checkout, "config", "--list", "--local")]
     with pytest.raises(Failure, match="git checkout"):
-        branches.commit(checkout, _TEXTS)
+        branches.commit(checkout)
     after = [_git(checkout, "for-each-ref"), _git(checkout, "config", "--list", "--local")]
     assert after == before
 
 
 def test_a_directory_that_is_no_kernel_tree_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Failure, match="is not a Linux source tree"):
-        branches.commit(tmp_path, _TEXTS)
+        branches.commit(tmp_path)
     assert not (tmp_path / ".git").exists()
 
 
@@ -585,16 +582,10 @@ def test_a_directory_that_is_no_kernel_tree_is_refused(tmp_path: Path) -> None:
 def test_no_identity_is_one_line(plain: Path, tmp_path: Path, target: str) -> None:
     before = _state(plain)
     given = plain if target == "--tree" else tmp_path / "mails"
-    # A note may say that the kept result is of another state of the series.
-    result = json.loads(Path(kept.benches()[0].file).read_text())
-    result["kernel"]["series"] = patches.digest(fake_tree.LINE, code=True)
-    (tmp_path / "now.json").write_text(json.dumps(result))
     ended = pagemint(
         "series",
         target,
         given,
-        "--results",
-        tmp_path / "now.json",
         HOME=str(tmp_path),
         GIT_CONFIG_GLOBAL="/dev/null",
         GIT_CONFIG_COUNT="1",
@@ -670,7 +661,7 @@ def test_an_interruption_leaves_no_half_made_branch(
     else:
         assert (tree / ".git").exists() == (kind == "checkout")
         assert _state(tree) == before
-        branches.commit(tree, _TEXTS)
+        branches.commit(tree)
 
 
 # Mails.
@@ -678,14 +669,14 @@ def test_an_interruption_leaves_no_half_made_branch(
 
 def test_mails_make_the_same_tree_as_the_branch(checkout: Path, tmp_path: Path) -> None:
     found = sources.from_tree(checkout)
-    mails = branches.mails(found, tmp_path / "mails", _TEXTS)
+    mails = branches.mails(found, tmp_path / "mails")
     assert {path.name for path in (tmp_path / "mails").iterdir()} == set(_TOPICS)
     assert sorted((tmp_path / "mails").glob("*/*")) == sorted(mails)
     numbered = [mail for mail in mails if not mail.name.startswith("0000-")]
     for mail, step in zip(numbered, _STEPS, strict=True):
         assert mail.parent.name == step.topic
         text = mail.read_text()
-        subject = _TEXTS[step.path].split("\n")[0]
+        subject = step.message.split("\n")[0]
         assert subject in text.replace("\n ", " ")
         assert f"From: {_NAME} <{_EMAIL}>\n" in text
         assert text.count("Signed-off-by:") == 1
@@ -693,7 +684,7 @@ def test_mails_make_the_same_tree_as_the_branch(checkout: Path, tmp_path: Path) 
     _git(checkout, "checkout", "-q", "-b", "by-mail")
     _git(checkout, "am", "-q", "--empty=drop", *map(str, mails))
     _git(checkout, "checkout", "-q", "main")
-    branches.commit(checkout, _TEXTS)
+    branches.commit(checkout)
     one, other = _commits(checkout, "main", "by-mail"), _commits(checkout, "main")
     for a, b in zip(one, other, strict=True):
         assert _git(checkout, "diff", a, b) == ""
@@ -703,17 +694,17 @@ def test_mails_make_the_same_tree_as_the_branch(checkout: Path, tmp_path: Path) 
 
 
 def test_the_first_mail_of_a_topic_is_its_cover_letter(plain: Path, tmp_path: Path) -> None:
-    branches.mails(sources.from_tree(plain), tmp_path / "mails", _TEXTS)
+    branches.mails(sources.from_tree(plain), tmp_path / "mails")
     for topic in _TOPICS:
         mine = [step for step in _STEPS if step.topic == topic]
         (cover,) = (tmp_path / "mails" / topic).glob("0000-*")
         text = cover.read_text()
-        subject, body = _TEXTS[f"{topic}/{patches.COVER}"].split("\n\n", 1)
+        subject, body = patches.cover(topic).split("\n\n", 1)
         last = str(len(mine))
         first = "0".zfill(len(last))
         assert f"Subject: [PATCH {first}/{last}] {subject}\n" in text.replace("\n ", " ")
         assert f"\n\n{body}\n{_NAME} ({len(mine)}):\n" in text
-        assert all(_TEXTS[step.path].split("\n")[0] in " ".join(text.split()) for step in mine)
+        assert all(step.message.split("\n")[0] in " ".join(text.split()) for step in mine)
         assert re.search(r"^ \d+ files? changed, \d+ insertion", text, re.MULTILINE)
         assert "*** " not in text
 
@@ -721,10 +712,10 @@ def test_the_first_mail_of_a_topic_is_its_cover_letter(plain: Path, tmp_path: Pa
 @pytest.mark.parametrize("how", ["mails", "branch"])
 def test_git_would_send_a_topic(checkout: Path, tmp_path: Path, how: str) -> None:
     if how == "mails":
-        branches.mails(sources.from_tree(checkout), tmp_path / "mails", _TEXTS)
+        branches.mails(sources.from_tree(checkout), tmp_path / "mails")
         what = [str(mail) for mail in sorted((tmp_path / "mails/online").iterdir())]
     else:
-        branches.commit(checkout, _TEXTS)
+        branches.commit(checkout)
         branch = f"pagemint-{fake_tree.LINE}-online"
         _git(checkout, "checkout", "-q", branch)
         below = f"pagemint-{fake_tree.LINE}-device"
@@ -737,42 +728,9 @@ def test_git_would_send_a_topic(checkout: Path, tmp_path: Path, how: str) -> Non
     assert [int(number) for number in subjects] == list(range(count + 1))
 
 
-@pytest.mark.parametrize("target", ["--tree", "--output"])
-def test_results_that_lack_a_figure_leave_everything_as_it_was(
-    plain: Path, tmp_path: Path, target: str
-) -> None:
-    (tmp_path / "fake.json").write_bytes(fake_result.text(workloads=("fsdax",)))
-    before = _state(plain)
-    given = plain if target == "--tree" else tmp_path / "mails"
-    argv = ("--kernel", fake_tree.LINE, target, given, "--results", tmp_path / "fake.json")
-    ended = pagemint("series", *argv)
-    assert (ended.returncode, ended.stdout) == (1, "")
-    assert re.fullmatch(
-        r"pagemint: the message of \S+ needs the row \S+ \S+( .*)?, which no result has \(\S+\);"
-        r" make one with: pagemint bench --json FILE\n",
-        ended.stderr,
-    )
-    assert _state(plain) == before
-    assert not (tmp_path / "mails").exists()
-
-
-def test_the_results_that_are_given_are_in_the_commits(plain: Path, tmp_path: Path) -> None:
-    newest = Path(kept.benches()[0].file)
-    cpu = json.loads(newest.read_text())["host"]["cpu"]
-    other = newest.read_text().replace(f'"cpu": "{cpu}"', '"cpu": "Other CPU"')
-    (tmp_path / "other.json").write_text(other)
-    texts = messages.filled([str(newest)])
-    for topic in _TOPICS:
-        texts.pop(f"{topic}/{patches.COVER}")
-    ended = pagemint("series", "--tree", plain, "--results", tmp_path / "other.json")
-    assert ended.returncode == 0, ended.stderr
-    log = _git(plain, "log", "--format=%B", f"base..{_BRANCH}")
-    assert log.count("(Other CPU,") == sum(text.count(f"({cpu},") for text in texts.values()) > 0
-
-
 def test_mails_into_an_empty_directory_are_listed(plain: Path, tmp_path: Path) -> None:
     (tmp_path / "mails").mkdir()
-    mails = branches.mails(sources.from_tree(plain), tmp_path / "mails", _TEXTS)
+    mails = branches.mails(sources.from_tree(plain), tmp_path / "mails")
     numbers = [
         f"{topic}/{number:04}-"
         for topic in _TOPICS
@@ -786,7 +744,7 @@ def test_mails_into_a_directory_with_files_are_refused(plain: Path, tmp_path: Pa
     (tmp_path / "mails").mkdir()
     (tmp_path / "mails/mine").write_text("mine")
     with pytest.raises(Failure, match="is not an empty directory"):
-        branches.mails(sources.from_tree(plain), tmp_path / "mails", _TEXTS)
+        branches.mails(sources.from_tree(plain), tmp_path / "mails")
     assert [path.name for path in (tmp_path / "mails").iterdir()] == ["mine"]
 
 
@@ -800,14 +758,14 @@ def test_mails_into_a_file_are_refused(plain: Path, tmp_path: Path, inside: bool
     (tmp_path / "file").write_text("mine")
     output = tmp_path / "file/mails" if inside else tmp_path / "file"
     with pytest.raises(Failure, match=f"{output} is not an empty directory|cannot write {output}"):
-        branches.mails(sources.from_tree(plain), output, _TEXTS)
+        branches.mails(sources.from_tree(plain), output)
     assert (tmp_path / "file").read_text() == "mine"
 
 
 def test_mails_for_a_tree_that_differs_are_not_written(plain: Path, tmp_path: Path) -> None:
     fake_tree.spoil(plain, fake_tree.needed()[-1])
     with pytest.raises(Failure, match="not apply"):
-        branches.mails(sources.from_tree(plain), tmp_path / "mails", _TEXTS)
+        branches.mails(sources.from_tree(plain), tmp_path / "mails")
     assert not (tmp_path / "mails").exists()
 
 
@@ -820,7 +778,7 @@ def test_patching_does_not_write_into_shared_files(plain: Path, tmp_path: Path) 
     shutil.copytree(plain, copy, copy_function=os.link)
     patches.patch(copy, fake_tree.LINE)
     assert _state(plain) == before
-    branches.commit(plain, _TEXTS)
+    branches.commit(plain)
     want = {path: data for path, data in _state(plain).items() if not path.startswith(".git")}
     assert _state(copy) == want
 

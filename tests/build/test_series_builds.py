@@ -19,7 +19,7 @@ import pytest
 from kernel_lines import WHOLE
 
 from pagemint.base import machine
-from pagemint.send import branches, messages
+from pagemint.send import branches
 from pagemint.trees import patches, sources, stock, trees
 
 _LONG = bool(os.environ.get("PAGEMINT_LONG"))
@@ -133,7 +133,7 @@ def mails(
         for role in ("AUTHOR", "COMMITTER"):
             patch.setenv(f"GIT_{role}_NAME", "Ada Tester")
             patch.setenv(f"GIT_{role}_EMAIL", "ada@example.org")
-        written = branches.mails(found, output, messages.filled(()))
+        written = branches.mails(found, output)
         numbered = [mail for mail in written if not mail.name.startswith("0000-")]
     return list(zip(patches.of(found.line), numbered, strict=True))
 

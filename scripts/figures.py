@@ -1,74 +1,87 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Fills the commit messages and cover letters of the series with the figures of results.
+"""Writes the figures in the messages and cover letters of the series again, from docs/results.
 
-The messages are templates of Jinja2, which can call the methods of `_Figures` and `_Counts`.
+A text with figures has a file `figures` beside it: the names of the results that they come from,
+and a line for each figure, in the order of the text: its value there, and a call of `_Times` or
+`_Counts` that returns it. `make figures` writes both again. To take the figures from another
+result, change its name first.
 """
 
+import ast
+import re
 import statistics
 import textwrap
-from collections.abc import Sequence
-from functools import cached_property
-
-from jinja2 import Environment, StrictUndefined
+from collections.abc import Iterator
+from pathlib import Path
 
 from pagemint.base import files
 from pagemint.base.errors import Failure
-from pagemint.base.progress import note
 from pagemint.base.sizes import format_size, parse_size
 from pagemint.results import counted, estimates, reader
 from pagemint.results.cases import limit_of
-from pagemint.results.rows import Counts, Operation, Result, Row
+from pagemint.results.rows import Counts, Result, Row
 from pagemint.results.verdict import are_pairs
-from pagemint.send import kept
-from pagemint.trees import patches
-from pagemint.trees.patches import Topic
 from pagemint.words import PAGE
 
 WIDTH = 75
 """Most characters of a line, as checkpatch demands."""
 
 
+def lists() -> list[Path]:
+    """Return the lists of figures, one for each text that has some."""
+    return sorted((files.KERNEL / "series").rglob("figures"))
+
+
+def text_of(listed: Path) -> Path:
+    """Return the text whose figures a list has."""
+    cover = listed.with_name("cover")
+    return cover if cover.exists() else listed.with_name("message")
+
+
+def written_again(listed: Path) -> tuple[str, str]:
+    """Return a text and its list as they are with the figures of the results.
+
+    Raises:
+        Failure: the text lacks a figure of the list, or a result lacks a row.
+    """
+    heads = [line for line in listed.read_text().splitlines() if line.endswith(".json")]
+    sources = [_source(files.RESULTS / name) for name in heads]
+    text, at, lines = text_of(listed).read_text(), 0, list(heads)
+    for was, call in _figures(listed):
+        words = r"\s+".join(map(re.escape, was.split()))
+        place = re.compile(rf"(?<![\w.])( *)({words})(?!\w|\.\d)").search(text, at)
+        if not place:
+            where = text_of(listed).relative_to(files.KERNEL)
+            raise Failure(f"{where} lacks the figure {was}", f"mend it or {listed.name} beside it")
+        value = _value(call, sources, listed)
+        if value == was:
+            at = place.end()
+        else:
+            # In a table the last digits stand in one column.
+            spaces = place[1] if len(place[1]) > 1 else ""
+            aligned = value.rjust(len(place[0])) if spaces else place[1] + value
+            text = text[: place.start()] + aligned + text[place.end() :]
+            at = place.start() + len(aligned)
+        lines.append(f"{value} = {call}")
+    return _wrapped(text), "\n".join([*lines, ""])
+
+
+def main() -> None:
+    """Write the texts and their lists again."""
+    for listed in lists():
+        text, figures = written_again(listed)
+        text_of(listed).write_text(text)
+        listed.write_text(figures)
+
+
 class _MissingError(Exception):
     """A result does not have a figure; the text names it."""
 
 
-def filled(given: Sequence[str], chosen: Sequence[Topic] | None = None) -> dict[str, str]:
-    """Return the message of each step by the step's path, and each cover letter: "device/cover".
+class _Times:
+    """The figures of a bench; all are returned as text.
 
-    All figures of one text come from one result: the first file that has them. The text itself
-    names the machine. A note says if a result was measured with another state of the series.
-
-    Args:
-        given: result files; none stands for those of docs/results, in the order of kept.benches().
-        chosen: the topics; None stands for all.
-
-    Raises:
-        Failure: a file is not a result, it was emulated, or no file has a figure.
-    """
-    results = [reader.read(path) for path in given] or kept.benches()
-    for one in results:
-        if not one.host.times_comparable:
-            raise Failure(
-                f"{one.file} comes from an emulated guest, whose times mean nothing",
-                "make one with: pagemint bench --json FILE",
-            )
-    chosen = patches.topics() if chosen is None else chosen
-    texts = {one.path: one.message for line in patches.lines() for one in patches.of(line, chosen)}
-    for topic in chosen:
-        cover = f"{topic.name}/{patches.COVER}"
-        texts[cover] = (files.KERNEL / "series" / cover).read_text()
-    counts = _Counts()
-    done = {name: _fill(name, text, results, counts) for name, text in texts.items()}
-    for file, one in {one.file: one for _, one in done.values()}.items():
-        if not kept.is_current(one):
-            note(f"{file} was measured with another state of the series")
-    return {name: text for name, (text, _) in done.items()}
-
-
-class _Figures:
-    """The figures of a result that a template can ask for; all are returned as text.
-
-    A template names a row by its workload and variant, and by further fields of its case: threads,
+    A call names a row by its workload and variant, and by further fields of its case: threads,
     returns, function, cpu_class, folio_bytes, block_bytes, or block="128 MiB" for the last. The
     defaults are one thread, plain returns and the largest device.
     """
@@ -110,10 +123,6 @@ class _Figures:
         if limit is None:
             raise _MissingError("the fill limit")
         return f"{estimates.limit_bytes_per_s(limit) / 1e9:.1f} GB/s"
-
-    def has(self, workload: str, variant: str, **case: object) -> bool:
-        """Whether there is such a row."""
-        return bool(self._rows(workload, variant, case))
 
     def ms(self, workload: str, variant: str, **case: object) -> str:
         """Milliseconds."""
@@ -195,15 +204,14 @@ class _Figures:
 
 
 class _Counts:
-    """The counts of docs/operations.md that a template can ask for; all are returned as text.
+    """The figures of counted operations; all are returned as text.
 
-    They do not depend on the machine, so no other result replaces them. A template names an
-    operation, a tree (base or patched) and, for a part of the operation, a function.
+    A call names an operation, a tree (base or patched) and, for a part of the operation, a
+    function.
     """
 
-    @cached_property
-    def _operations(self) -> list[Operation]:
-        return kept.counts().counts
+    def __init__(self, result: Result) -> None:
+        self._operations = result.counts
 
     def instructions(self, operation: str, tree: str, function: str = "") -> str:
         """Instructions: "178 M"."""
@@ -212,6 +220,14 @@ class _Counts:
     def stored(self, operation: str, tree: str, function: str = "") -> str:
         """Bytes stored: "64.2 MiB"."""
         return self._measured("bytes stored", operation, tree, function)
+
+    def millions(self, operation: str, tree: str, function: str = "") -> str:
+        """Instructions in millions: "178"."""
+        return self.instructions(operation, tree, function).removesuffix(" M")
+
+    def mib(self, operation: str, tree: str, function: str = "") -> str:
+        """Bytes stored in MiB: "64.2"."""
+        return self.stored(operation, tree, function).removesuffix(" MiB")
 
     def calls(self, operation: str, tree: str, function: str) -> str:
         """Calls of a function."""
@@ -228,39 +244,44 @@ class _Counts:
         raise _MissingError(f"the count of {' '.join(filter(None, (function, operation, tree)))}")
 
 
+def _source(file: Path) -> _Times | _Counts:
+    result = reader.read(str(file))
+    return _Counts(result) if result.counts else _Times(result)
+
+
+def _figures(listed: Path) -> Iterator[tuple[str, str]]:
+    """Yield the value and the call of each figure in a list."""
+    for line in listed.read_text().splitlines():
+        value, equals, call = line.partition(" = ")
+        if equals:
+            yield value, call
+
+
+def _value(call: str, sources: list[_Times | _Counts], listed: Path) -> str:
+    """Return what a call of a list returns: literals are its only arguments."""
+    tree = ast.parse(call, mode="eval").body
+    assert isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name), call
+    given = [ast.literal_eval(argument) for argument in tree.args]
+    named = {word.arg or "": ast.literal_eval(word.value) for word in tree.keywords}
+    method = next(
+        (getattr(source, tree.func.id) for source in sources if hasattr(source, tree.func.id)), None
+    )
+    if method is None:
+        raise Failure(f"{listed}: no result has {tree.func.id}()", "name one above the figures")
+    try:
+        return str(method(*given, **named))
+    except _MissingError as error:
+        raise Failure(f"{listed} names results without {error}", "name others") from None
+
+
 def _median(row: Row) -> float:
     return statistics.median(row.runs_ms)
-
-
-def _fill(name: str, text: str, results: Sequence[Result], counts: _Counts) -> tuple[str, Result]:
-    """Return a text with its figures, and the result that has them."""
-    environment = Environment(undefined=StrictUndefined, keep_trailing_newline=True)
-    environment.trim_blocks = environment.lstrip_blocks = True
-    template = environment.from_string(text)
-    missing = "a figure"
-    for one in results:
-        figures = {
-            name: getattr(source, name)
-            for source in (_Figures(one), counts)
-            for name in dir(source)
-            if not name.startswith("_")
-        }
-        try:
-            filled_in = template.render(figures)
-            return _wrapped(filled_in), one
-        except _MissingError as error:
-            missing = str(error)
-    tried = ", ".join(one.file for one in results) or "docs/results"
-    raise Failure(
-        f"the message of {name} needs {missing}, which no result has ({tried})",
-        "make one with: pagemint bench --json FILE",
-    )
 
 
 def _wrapped(text: str) -> str:
     """Return a message with its paragraphs wrapped; tables, which are indented, as they are."""
     subject, *paragraphs = text.rstrip("\n").split("\n\n")
-    return "\n\n".join([subject, *(_paragraph(one) for one in paragraphs)]) + "\n"
+    return "\n\n".join([subject, *map(_paragraph, paragraphs)]) + "\n"
 
 
 def _paragraph(text: str) -> str:
@@ -274,3 +295,7 @@ def _paragraph(text: str) -> str:
 def _named(workload: str, variant: str, case: dict[str, object]) -> str:
     more = "".join(f", {name} {value}" for name, value in case.items())
     return f"the row {workload} {variant}{more}"
+
+
+if __name__ == "__main__":
+    main()
