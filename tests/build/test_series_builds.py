@@ -24,6 +24,7 @@ from pagemint.trees import patches, sources, stock, trees
 
 _LONG = bool(os.environ.get("PAGEMINT_LONG"))
 _OPTIONS = """\
+CONFIG_DMA_API_DEBUG=y
 CONFIG_KUNIT=y
 CONFIG_COPY_HIGHPAGES_KUNIT_TEST=y
 CONFIG_DEVICE_FOLIO_KUNIT_TEST=y
