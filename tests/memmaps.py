@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import mutant
-from kernel_lines import LINES, WHOLE
+from kernel_lines import BASES, LINES, WHOLE
 
 from pagemint.bench import link
 from pagemint.bench.link import Program
@@ -27,7 +27,7 @@ CONFIGS = {"mask": objects.DEBIAN, "pointer": objects.NO_MASK}
 # On 6.12 tails point to their head in both configurations.
 HOSTS = [
     (line, name)
-    for line in LINES
+    for line in dict.fromkeys([*LINES, *BASES])
     for name, config in CONFIGS.items()
     if line in WHOLE or config == objects.DEBIAN
 ]
@@ -103,7 +103,7 @@ class Memmap:
         low = min(case.first, FIRST_PFN + MARGIN + case.start) - MARGIN
         self.host.ask("poison", byte=POISON, first=low, pages=watched - low)
         tree = "base" if variant == "base" else "patched"
-        if variant != "base":
+        if variant not in ("base", "patched"):
             self.host.ask("mode", tree=tree, name=variant)
         answer = self.host.ask("init", tree=tree, **case.arguments())
         data = self.bytes[(low - FIRST_PFN) * STRUCT_PAGE : (watched - FIRST_PFN) * STRUCT_PAGE]

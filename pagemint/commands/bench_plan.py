@@ -3,6 +3,7 @@
 
 import argparse
 import platform
+import re
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -331,7 +332,7 @@ def _present(workloads: Sequence[Workload], line: str, *, named: bool) -> list[W
     Raises:
         Failure: a workload that was named is not among them.
     """
-    major, minor = (int(number) for number in line.split(".")[:2])
+    major, minor = (int(number) for number in re.findall(r"[0-9]+", line)[:2])
     absent = [one for one in workloads if one.since > (major, minor)]
     names = ", ".join(one.name for one in absent)
     if absent and named:

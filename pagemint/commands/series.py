@@ -27,15 +27,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Run `pagemint series`."""
-    known = patches.lines()
+    known = [*patches.lines(), sources.EXPECTED]
     if args.kernel is not None and args.kernel not in known:
         raise Failure(
             f"the series has no edits for Linux {args.kernel!r}",
             f"choose one of: {', '.join(known)}",
         )
+
+    def source() -> sources.Source:
+        return sources.get(args.kernel or patches.lines()[-1])
+
     chosen = patches.topics(args.topic.split(",") if args.topic else None)
     if args.stat:
-        code_lines.show(sources.get(args.kernel or known[-1]), chosen)
+        code_lines.show(source(), chosen)
         return 0
     # Checked first: fetching a source takes long.
     if args.output:
@@ -44,6 +48,6 @@ def main(args: argparse.Namespace) -> int:
         made = branches.commit(args.tree, chosen, args.kernel)
         note(f"{args.tree} is on {made[-1]}; its branches: {', '.join(made)}")
         return 0
-    for mail in branches.mails(sources.get(args.kernel or known[-1]), args.output, chosen):
+    for mail in branches.mails(source(), args.output, chosen):
         print(mail)
     return 0

@@ -42,11 +42,11 @@ def commit(
     if tree.resolve().is_relative_to(cache.root().resolve()):
         raise Failure(f"{tree} is in pagemint's own cache", "copy it somewhere else first")
     found = sources.from_tree(tree)
-    line = line or found.line
-    chosen = patches.topics() if chosen is None else chosen
+    line = patches.nearest_line(line or found.line)
+    chosen = patches.with_mainline(line, chosen)
     who = _identity(tree)
     fresh = not (tree / ".git").exists()
-    branches = {one.name: f"pagemint-{patches.nearest_line(line)}-{one.name}" for one in chosen}
+    branches = {one.name: f"pagemint-{line}-{one.name}" for one in chosen}
     if not fresh:
         _check_clean(tree, list(branches.values()))
     with step(f"trying the topics on Linux {found.version}"):

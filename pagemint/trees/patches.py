@@ -14,6 +14,9 @@ from pagemint.base.errors import Failure
 from pagemint.trees import sources
 from pagemint.words import MODES
 
+_MAINLINE = "mainline"
+"""The folder of the topic that makes `sources.EXPECTED` of its base. Other lines lack it."""
+
 _NOT_CODE = re.compile(r"(^|a/)(Documentation/|MAINTAINERS$)|/tests/|Kconfig\.debug$")
 _C_COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)|//[^\n]*", re.DOTALL)
 # A part can begin within a comment.
@@ -96,11 +99,9 @@ def topics(names: Iterable[str] | None = None) -> list[Topic]:
 
 
 def lines(topic: str = "*") -> list[str]:
-    """Return the kernel lines that the series, or one topic, has edits for, oldest first."""
-    return sorted(
-        {path.stem for path in (files.KERNEL / "series").glob(f"{topic}/*/*.diff")},
-        key=_numbers,
-    )
+    """Return the released lines that the series, or one topic, has edits for, oldest first."""
+    found = {path.stem for path in (files.KERNEL / "series").glob(f"{topic}/*/*.diff")}
+    return sorted(found - {sources.EXPECTED}, key=_numbers)
 
 
 def source_for(line: str, own: Path | None) -> sources.Source:
@@ -111,33 +112,54 @@ def source_for(line: str, own: Path | None) -> sources.Source:
     """
     if own:
         return sources.from_tree(own)
-    if line not in lines():
+    if line not in (known := [*lines(), sources.EXPECTED]):
         raise Failure(
             f"the series has no edits for Linux {line!r}",
-            f"choose one of {', '.join(lines())}, or give a tree with --ksrc DIR",
+            f"choose one of {', '.join(known)}, or give a tree with --ksrc DIR",
         )
     return sources.get(line)
 
 
 def nearest_line(line: str) -> str:
     """Return the line with edits that is the fewest releases away from `line`."""
+    if line == sources.EXPECTED:
+        return line
     return min(lines(), key=lambda one: abs(_release(one) - _release(line)))
+
+
+def with_mainline(line: str, chosen: Sequence[Topic] | None = None) -> list[Topic]:
+    """Return topics; for `sources.EXPECTED` after the one that makes it of its base.
+
+    Args:
+        line: the kernel line.
+        chosen: the topics; None stands for all.
+    """
+    chosen = list(topics() if chosen is None else chosen)
+    first = Topic(_MAINLINE, ())
+    return [first, *chosen] if line == sources.EXPECTED and first not in chosen else chosen
 
 
 def of(line: str, chosen: Sequence[Topic] | None = None) -> list[Step]:
     """Return the steps for a kernel line, in order.
 
-    A step that has edits for other lines but none for this one is left out.
+    A step that has edits for other lines but none for this one is left out. `sources.EXPECTED`
+    takes the edits of its base where it has none of its own, but leaves out what it replaces.
 
     Args:
-        line: one that `lines` names.
+        line: one that `lines` names, or `sources.EXPECTED`.
         chosen: the topics; None stands for all.
     """
+    expected = line == sources.EXPECTED
+    replaced = _replaced() if expected else frozenset()
     found = []
-    for topic in topics() if chosen is None else chosen:
+    for topic in with_mainline(line, chosen):
         folders = sorted(path for path in (files.KERNEL / "series" / topic.name).iterdir())
         for folder in (path for path in folders if path.is_dir()):
+            if replaced & {topic.name, f"{topic.name}/{folder.name}"}:
+                continue
             diff = folder / f"{line}.diff"
+            if expected and not diff.exists():
+                diff = folder / f"{sources.EXPECTED_FROM}.diff"
             if not diff.exists() and any(folder.glob("*.diff")):
                 continue
             listed = folder / "files"
@@ -240,8 +262,9 @@ def plan(tree: Path, line: str, chosen: Sequence[Topic] | None = None) -> list[C
     changes: list[Change] = []
     contents: dict[str, bytes] = {}
     conflicts: dict[str, str] = {}
-    chosen = topics() if chosen is None else chosen
-    steps = of(nearest_line(line), chosen)
+    line = nearest_line(line)
+    chosen = with_mainline(line, chosen)
+    steps = of(line, chosen)
     for topic in chosen:
         missing = [name for name in topic.needs if name in conflicts]
         if missing:
@@ -283,6 +306,12 @@ def patch(tree: Path, line: str, chosen: Sequence[Topic] | None = None) -> None:
 def _topics_in(file: Path) -> dict[str, Topic]:
     lines = [line.split() for line in file.read_text().splitlines() if line[:1] != "#"]
     return {name: Topic(name, tuple(needs)) for name, *needs in lines}
+
+
+def _replaced() -> frozenset[str]:
+    """Return the topics, and the paths of steps, that `sources.EXPECTED` has already."""
+    listed = (files.KERNEL / "series" / _MAINLINE / "replaces").read_text().splitlines()
+    return frozenset(line for line in listed if line[:1] != "#")
 
 
 def _known_topics() -> dict[str, Topic]:

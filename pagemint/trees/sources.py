@@ -3,7 +3,7 @@
 
 import re
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pagemint.base import cache, disk
@@ -11,6 +11,12 @@ from pagemint.base.errors import Failure
 from pagemint.base.progress import note, step
 from pagemint.base.run import run
 from pagemint.trees.debian import apt
+
+EXPECTED = "7.4-expected"
+"""Linux 7.4 as far as it is known: the source of `EXPECTED_FROM`, with the topic mainline."""
+
+EXPECTED_FROM = "7.3"
+"""The line whose source and configuration stand for those of `EXPECTED`."""
 
 _LINE = r"[0-9]+\.[0-9]+"
 _ROOM = 2_500_000_000  # bytes: the package, its tar file and the unpacked tree
@@ -24,7 +30,7 @@ class Source:
 
     Attributes:
         version: the version in its Makefile, such as 7.3.4.
-        line: the first two numbers of the version, such as 7.3.
+        line: the first two numbers of the version, such as 7.3, or `EXPECTED`.
         package_version: Debian's version, or None for a tree of the user's own.
         tree: the directory, which must not be written to.
     """
@@ -50,6 +56,8 @@ def get(line: str) -> Source:
     Raises:
         Failure: the mirror has no such line or cannot be reached, or the disk is full.
     """
+    if line == EXPECTED:
+        return replace(get(EXPECTED_FROM), line=line)
     if not re.fullmatch(_LINE, line):
         raise Failure(f"{line!r} is not a kernel line", "give two numbers, such as 7.3")
     cached = _cached("sources", line)
@@ -78,6 +86,8 @@ def config_for(line: str) -> Path:
     Raises:
         Failure: the mirror has no such line or cannot be reached.
     """
+    if line == EXPECTED:
+        return config_for(EXPECTED_FROM)
     kept = _cached("sources", line) or _cached("configs", line)
     if kept:
         return kept / "config"

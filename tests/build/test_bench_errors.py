@@ -81,7 +81,8 @@ def _entries(home: Path) -> list[str]:
 def test_an_unknown_kernel_line_is_refused(line: str) -> None:
     said = _refusal("--kernel", line)
     assert f"no edits for Linux {line!r}" in said
-    assert f"choose one of {', '.join(patches.lines())}, or give a tree with --ksrc" in said
+    known = ", ".join([*patches.lines(), sources.EXPECTED])
+    assert f"choose one of {known}, or give a tree with --ksrc" in said
 
 
 @pytest.mark.parametrize("kind", ["missing", "empty", "file"])

@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 from kernel_lines import LINES, WHOLE
 from memmaps import (
+    CONFIGS,
     DEDUPLICATED,
     HOSTS,
     MARGIN,
@@ -24,14 +25,16 @@ from memmaps import (
     program_for,
 )
 
+from pagemint.bench import link
 from pagemint.bench.process import Host
 from pagemint.bench.variants import modes_of
 from pagemint.bench.window import POISON
 from pagemint.bench.workload import FIRST_PFN
-from pagemint.trees import patches
-from pagemint.words import STRUCT_PAGE
+from pagemint.trees import patches, sources, trees
+from pagemint.words import BASE, PATCHED, STRUCT_PAGE
 
-EXAMPLES = 30_000 if os.environ.get("PAGEMINT_LONG") else 1500
+_LONG = bool(os.environ.get("PAGEMINT_LONG"))
+EXAMPLES = 30_000 if _LONG else 1500
 
 
 @st.composite
@@ -73,7 +76,7 @@ def test_a_patched_tree_has_the_modes_of_its_line(in_user_cache: None, line: str
 
 def check(memmap: Memmap, case: Case) -> None:
     base, blocks, events = memmap.init(case, "base")
-    for mode in modes_of(memmap.host, "patched"):
+    for mode in modes_of(memmap.host, "patched") or ["patched"]:
         data, mode_blocks, mode_events = memmap.init(case, mode)
         assert not differences(base, data), mode
         assert mode_blocks == blocks, mode
@@ -108,6 +111,23 @@ def check(memmap: Memmap, case: Case) -> None:
 @example(case=Case("generic", 9, 0, 700, (300, 400), 1, False))
 def test_every_mode_leaves_what_base_leaves(memmap: Memmap, case: Case) -> None:
     check(memmap, case)
+
+
+@pytest.fixture(scope="module")
+def stand_in() -> Iterator[Memmap]:
+    """A host with Linux 7.4 as it is expected, without our topics, as the patched tree."""
+    base = trees.unpatched(BASE, sources.get(sources.EXPECTED))
+    expected = trees.with_topics(PATCHED, base, [])
+    yield from open_memmap(link.link((base, expected), CONFIGS["mask"]), trace=False)
+
+
+@pytest.mark.skipif(not _LONG, reason="builds another tree")
+@settings(max_examples=1500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(case=cases())
+def test_the_stand_in_for_the_next_release_leaves_what_base_leaves(
+    stand_in: Memmap, case: Case
+) -> None:
+    check(stand_in, case)
 
 
 @settings(max_examples=200, deadline=None)

@@ -94,7 +94,7 @@ def test_topics_come_with_those_they_need_in_order() -> None:
     assert [topic.name for topic in patches.topics(["threads"])] == ["fixes", "device", "threads"]
     assert [topic.name for topic in patches.topics(["copies", "fixes"])] == ["fixes", "copies"]
     folders = {path.name for path in (files.KERNEL / "series").iterdir() if path.is_dir()}
-    assert folders == set(_TOPICS)
+    assert folders == {*_TOPICS, "mainline"}
 
 
 def test_an_unknown_topic_is_refused() -> None:
@@ -605,7 +605,7 @@ def test_an_unknown_line_is_one_line(plain: Path, line: str) -> None:
     assert (ended.returncode, ended.stdout) == (1, "")
     assert ended.stderr == (
         f"pagemint: the series has no edits for Linux {line!r}; "
-        f"choose one of: {', '.join(patches.lines())}\n"
+        f"choose one of: {', '.join([*patches.lines(), sources.EXPECTED])}\n"
     )
     assert _state(plain) == before
 

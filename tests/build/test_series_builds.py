@@ -7,6 +7,7 @@ their place. Needs the kernel's source, which is fetched if it is not in the cac
 
 import os
 import re
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -16,9 +17,10 @@ from pathlib import Path
 
 import fake_tree
 import pytest
-from kernel_lines import WHOLE
+from command_line import pagemint
+from kernel_lines import BASES, WHOLE
 
-from pagemint.base import machine
+from pagemint.base import git, machine
 from pagemint.send import branches
 from pagemint.trees import patches, sources, stock, trees
 
@@ -84,8 +86,9 @@ _MORE_CONFIGS = [
     _Config("allnoconfig", None),
     _Config("allnoconfig-64", None, settings=("ARCH=x86_64",)),
 ]
-_BUILDS = [(line, _DEBIAN) for line in WHOLE]
+_BUILDS = [(line, _DEBIAN) for line in BASES]
 _BUILDS += [(WHOLE[-1], config) for config in _MORE_CONFIGS if _LONG]
+_ROLES = ("AUTHOR", "COMMITTER")
 _MESSAGE = re.compile(r"^(\S+?):\d+(?::\d+)?: ((?:warning|error): .*)$", re.MULTILINE)
 
 
@@ -110,7 +113,7 @@ class _Made:
     built: dict[str, set[str]] = field(default_factory=dict)
 
 
-@pytest.fixture(scope="module", params=WHOLE)
+@pytest.fixture(scope="module", params=BASES)
 def found(request: pytest.FixtureRequest) -> sources.Source:
     """The real source, in the user's own cache."""
     return sources.get(request.param)
@@ -131,7 +134,7 @@ def mails(
     """Each step of a line with its mail."""
     output = tmp_path_factory.mktemp("series") / "mails"
     with pytest.MonkeyPatch.context() as patch:
-        for role in ("AUTHOR", "COMMITTER"):
+        for role in _ROLES:
             patch.setenv(f"GIT_{role}_NAME", "Ada Tester")
             patch.setenv(f"GIT_{role}_EMAIL", "ada@example.org")
         written = branches.mails(found, output)
@@ -274,6 +277,42 @@ def test_checkpatch_has_nothing_to_say(
         ignored = ["--ignore", "FILE_PATH_CHANGES"] if covered else []
         said[step.path] = _checkpatch(found, *ignored, mail)
     assert {path: text for path, text in said.items() if text} == {}
+
+
+@pytest.mark.usefixtures("in_user_cache")
+def test_each_topic_applies_to_the_next_release_as_it_is_expected() -> None:
+    found = sources.get(sources.EXPECTED)
+    for topic in patches.topics():
+        chosen = patches.topics([topic.name])
+        changes = patches.plan(found.tree, found.line, chosen)
+        assert [change.step for change in changes] == patches.of(found.line, chosen)
+        assert changes[0].step.topic == "mainline"
+
+
+@pytest.mark.usefixtures("in_user_cache")
+def test_one_command_makes_the_next_release_as_it_is_expected(tmp_path: Path) -> None:
+    found = sources.get(sources.EXPECTED)
+    changes = patches.plan(found.tree, found.line)
+    edited = {path for change in changes for path in change.contents}
+    tree = tmp_path / "linux"
+    for path in ("Makefile", "Kconfig", *edited):
+        if (found.tree / path).exists():
+            (tree / path).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(found.tree / path, tree / path)
+    who = {f"GIT_{role}_{key}": "a@b" for role in _ROLES for key in ("NAME", "EMAIL")}
+    ended = pagemint("series", "--kernel", sources.EXPECTED, "--tree", tree, **who)
+    assert ended.returncode == 0, ended.stderr
+    subjects = git.git(tree, "log", "--reverse", "--format=%s", "base..HEAD").splitlines()
+    assert subjects == [change.step.message.partition("\n")[0] for change in changes]
+    names = git.git(tree, "branch", "--format=%(refname:short)").split()
+    topics = {change.step.topic for change in changes}
+    assert set(names) == {"base", *(f"pagemint-{found.line}-{topic}" for topic in topics)}
+    # This base has these already.
+    others = {step.path for step in patches.of(sources.EXPECTED_FROM)}
+    left_out = others - {change.step.path for change in changes}
+    assert {path for path in left_out if not path.startswith("published/")} == {
+        *("fixes/01-pgmap", "fixes/02-zone-contiguous", "fixes/08-add-pages")
+    }
 
 
 @pytest.fixture(scope="module")

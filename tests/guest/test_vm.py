@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from guest_records import DEVICE, LONG, check_memmaps, missing_suites
-from kernel_lines import WHOLE
+from kernel_lines import BASES
 
 from pagemint import cli
 from pagemint.guests.outside import binds, lab
@@ -24,7 +24,7 @@ SHARED_BLOCKS = {"fsdax": 2, "fsdax-mem": 1, "private": 1}
 """Blocks of 2 MiB of a shared memmap; the first section of fsdax holds it, so has its own."""
 
 
-@pytest.fixture(scope="module", params=WHOLE)
+@pytest.fixture(scope="module", params=BASES)
 def line(request: pytest.FixtureRequest) -> str:
     """The kernel line of the guests."""
     return str(request.param)
