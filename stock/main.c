@@ -26,6 +26,10 @@ static bool verify;
 module_param(verify, bool, 0644);
 MODULE_PARM_DESC(verify, "Y: compare all that is filled with what the kernel's own code writes");
 
+static bool force;
+module_param(force, bool, 0444);
+MODULE_PARM_DESC(force, "Y: load even if the kernel's own code is as fast");
+
 static struct {
 	atomic64_t calls;
 	atomic64_t pages_filled;
@@ -126,6 +130,11 @@ static int __init pagemint_init(void)
 	if (sizeof(struct page) != 64) {
 		pr_err("struct page has %zu bytes, not 64\n",
 		       sizeof(struct page));
+		return -EOPNOTSUPP;
+	}
+
+	if (KERNEL_IS_FAST && !force) {
+		pr_info("this kernel is as fast by itself; force=1 loads the module anyway\n");
 		return -EOPNOTSUPP;
 	}
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Stock kernels: the choice of a kernel, and the memmap that the module for it leaves."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,10 @@ from pagemint import cli
 from pagemint.base.errors import Failure
 from pagemint.base.run import run
 from pagemint.guests.outside import binds
+from pagemint.guests.outside.guest import Guest
 from pagemint.guests.outside.lab import BIND_SCENARIOS, STOCK
 from pagemint.guests.outside.scenarios import Record
-from pagemint.trees import stock
+from pagemint.trees import image, sources, stock, trees
 from pagemint.trees.debian import apt, toolchain
 from pagemint.trees.debian.apt import Package
 from pagemint.words import STOCK_MODES
@@ -216,6 +218,20 @@ def test_the_module_fills_compounds_of_1_gib(line: str) -> None:
     }
     assert filled["devdax-1g", "module"] == 1 << 18
     assert filled["devdax-1g-mem", "module"] == 0
+
+
+@LONG
+@pytest.mark.usefixtures("in_user_cache")
+def test_the_module_stays_out_of_a_kernel_that_is_as_fast() -> None:
+    base = trees.unpatched("base", sources.get(sources.EXPECTED))
+    kernel = image.kernel(trees.with_topics("expected", base, []), ("vm",))
+    probes, module = stock.modules(kernel.built, "Linux 7.4 as expected")
+    kernel = replace(kernel, module=probes, filler=module)
+    guest = Guest("tcg", DEVICE, 600, append="init_on_alloc=0")
+    found, _ = guest.run(kernel, "stock-stays-out", 2, DEVICE)
+    assert [(one["check"], one["outcome"]) for one in found] == [
+        (name, "pass") for name in ("stays out", *SCENARIOS)
+    ], found
 
 
 @LONG

@@ -28,13 +28,28 @@ REFUSALS = {
 """The values of the parameter `fault` that stop the load, and the text in the log for each."""
 
 
-def verified(modes: Modes, count: int, size: int, *, large: bool) -> Iterator[Record]:
+def stays_out(modes: Modes, count: int, size: int) -> Iterator[Record]:
+    """Load the module on a kernel that is as fast by itself: it refuses, and fills if forced."""
+
+    def refuses() -> str:
+        said = _fails_to_load(modes.filler, "this kernel is as fast by itself")
+        _unhooked()
+        return said
+
+    yield from check("stays out", refuses)
+    yield from verified(modes, count, size, "force=1", large=False)
+
+
+def verified(
+    modes: Modes, count: int, size: int, *parameters: str, large: bool
+) -> Iterator[Record]:
     """Bind devices of each kind `count` times, and have the module verify what it fills.
 
     Args:
         modes: knows the module.
         count: number of binds.
         size: bytes of device-private memory.
+        parameters: further parameters of the module.
         large: whether to bind a device of compounds of 1 GiB instead.
     """
     kinds: dict[str, Callable[[], Device]] = {
@@ -47,7 +62,7 @@ def verified(modes: Modes, count: int, size: int, *, large: bool) -> Iterator[Re
     if large:
         kinds = {"devdax-1g": lambda: Namespace("dax", "pmem", LARGE_ALIGN)}
     modes.choose("base")
-    run("insmod", modes.filler, "verify=1")
+    run("insmod", modes.filler, "verify=1", *parameters)
     for name, make in kinds.items():
         yield from check(name, _verified, make, count)
     run("rmmod", "pagemint")
