@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
-.PHONY: help bench replicate check check-fast check-long check-mutants check-foreign check-vm module install-module deb docs docs-results figures clean
+.PHONY: help bench patches replicate check check-fast check-long check-mutants check-foreign check-vm module install-module deb docs docs-results figures clean
 
 KDIR ?= /lib/modules/$(shell uname -r)/build
 
 help:
 	@echo 'make bench       time base and patched kernel code, into out/bench.json (BENCH_ARGS=...)'
+	@echo 'make patches     write the patches and archives of them into out/patches, with git and python3 alone'
 	@echo 'make replicate   time binds, first uses and unbinds, into out/replicate.json (REPLICATE_ARGS=...)'
 	@echo 'make check       lint, type-check and test (PYTEST_ARGS=...)'
 	@echo 'make check-long  make check with many more random cases, on every kernel line, patch by patch'
@@ -24,6 +25,11 @@ bench:
 	@sh scripts/setup
 	@mkdir -p out
 	@.venv/bin/pagemint bench --json out/bench.json $(BENCH_ARGS)
+
+patches:
+	@python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo 'make patches needs Python 3.11 or newer as python3' >&2; exit 1; }
+	@PYTHONPATH=. python3 scripts/patch_files.py
 
 replicate:
 	@sh scripts/setup

@@ -8,20 +8,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    Progress,
-    ProgressColumn,
-    SpinnerColumn,
-    Task,
-    TaskProgressColumn,
-    TextColumn,
-    TimeElapsedColumn,
-)
-from rich.table import Column
-from rich.text import Text
-
 _WORTH = 2.0  # seconds; a shorter stage leaves no line
 _asked: list[Callable[[], str]] = []  # by doing(), the innermost last
 
@@ -44,15 +30,8 @@ def note(text: str) -> None:
 @contextmanager
 def step(text: str) -> Iterator[None]:
     """Show that `text` is under way; leave a line with the seconds if it took over 2 s."""
-    console = Console(stderr=True)
-    if console.is_terminal:
-        under_way = _Doing(Column(no_wrap=True, max_width=40))
-        stage = (SpinnerColumn(), TextColumn("{task.description}"), under_way, TimeElapsedColumn())
-        with _live(console, text, None, stage):
-            yield
-    else:
-        with _plain(text):
-            yield
+    with _live(text, None) if sys.stderr.isatty() else _plain(text):
+        yield
 
 
 @contextmanager
@@ -65,16 +44,6 @@ def doing(ask: Callable[[], str]) -> Iterator[None]:
         _asked.remove(ask)
 
 
-class _Doing(ProgressColumn):
-    """The part of a stage that is under way."""
-
-    max_refresh = 1.0
-
-    def render(self, task: Task) -> Text:
-        """Return the answer of the innermost doing()."""
-        return Text(_asked[-1]() if _asked else "")
-
-
 @contextmanager
 def bar(text: str, total: float) -> Iterator[Callable[[float], None]]:
     """Show a progress bar on a terminal; elsewhere, do the same as step().
@@ -82,40 +51,32 @@ def bar(text: str, total: float) -> Iterator[Callable[[float], None]]:
     Yields:
         a function that adds to the work done, out of `total`.
     """
-    console = Console(stderr=True)
-    if console.is_terminal:
-        description = TextColumn("{task.description}")
-        columns = (description, BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
-        with _live(console, text, total, columns) as advance:
-            yield advance
-    else:
-        with _plain(text):
-            yield lambda amount: None
+    with _live(text, total) if sys.stderr.isatty() else _plain(text) as advance:
+        yield advance
 
 
 @contextmanager
-def _live(
-    console: Console, text: str, total: float | None, columns: tuple[ProgressColumn, ...]
-) -> Iterator[Callable[[float], None]]:
+def _live(text: str, total: float | None) -> Iterator[Callable[[float], None]]:
+    # Imported late: make patches has the standard library alone.
+    from pagemint.base import live
+
     begin = time.monotonic()
-    with Progress(*columns, console=console, transient=True) as live:
-        # Rich would read brackets as markup.
-        task = live.add_task(text.replace("[", "\\["), total=total)
-        yield lambda amount: live.advance(task, amount)
+    with live.line(text, total, lambda: _asked[-1]() if _asked else "") as advance:
+        yield advance
     elapsed = time.monotonic() - begin
     if elapsed > _WORTH:
         note(f"{text} ... {elapsed:.1f} s")
 
 
 @contextmanager
-def _plain(text: str) -> Iterator[None]:
+def _plain(text: str) -> Iterator[Callable[[float], None]]:
     begin = time.monotonic()
     timer = threading.Timer(_WORTH, _lines.open, (text,))
     timer.daemon = True
     timer.start()
     seconds = None
     try:
-        yield
+        yield lambda amount: None
         seconds = time.monotonic() - begin
     finally:
         timer.cancel()

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 import re
+import sys
 import time
 
 import pytest
 
-from pagemint.base import progress
+from pagemint.base import live, progress
 from pagemint.base.progress import bar, doing, note, step
 
 
@@ -74,7 +75,7 @@ def test_a_bar_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_terminal_shows_both(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setenv("TERM", "xterm")
     with step("outer [b]"), bar("inner", 2) as advance:
         advance(1)
@@ -88,9 +89,9 @@ def test_a_terminal_shows_both(
 def test_a_terminal_shows_the_part_that_is_under_way(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setattr(progress._Doing, "max_refresh", 0)
+    monkeypatch.setattr(live._Doing, "max_refresh", 0)
     with step("outer"), doing(lambda: "part [1]"):
         time.sleep(0.2)
     err = capsys.readouterr().err
