@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-.PHONY: help bench patches replicate check check-fast check-long check-mutants check-foreign check-vm module install-module deb docs docs-results figures clean
+.PHONY: help bench patches replicate check check-fast check-long check-mutants check-foreign check-vm module install-module deb docs lock docs-results figures clean
 
 KDIR ?= /lib/modules/$(shell uname -r)/build
 
@@ -19,6 +19,7 @@ help:
 	@echo 'make docs        write the manual page and shell completions into out/docs'
 	@echo 'make figures     write the figures in the messages of the series again, from docs/results'
 	@echo 'make docs-results write docs/results.md and the table of the README again, from docs/results'
+	@echo 'make lock        resolve the Python packages of a checkout again, into scripts/requirements*.txt'
 	@echo 'make clean       remove .venv, out, the module and the tool caches; the download cache stays'
 
 bench:
@@ -96,6 +97,19 @@ docs-results:
 figures:
 	@sh scripts/setup
 	@.venv/bin/python scripts/figures.py
+
+LOCK = out/lock/bin/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate \
+	--custom-compile-command 'make lock' $(LOCK_ARGS)
+
+lock:
+	@python3 -m venv out/lock
+	@out/lock/bin/pip install -q --disable-pip-version-check uv
+	@printf 'hatchling==1.33.0\nsetuptools\n' | $(LOCK) -o scripts/requirements-build.txt -
+	@$(LOCK) -c scripts/requirements-build.txt -o scripts/requirements.txt \
+		--extra report --extra vm --extra docs pyproject.toml
+	@$(LOCK) -c scripts/requirements-build.txt -c scripts/requirements.txt -o scripts/requirements-dev.txt \
+		--extra dev pyproject.toml
+	@rm -rf out/lock
 
 clean:
 	rm -rf .venv out .mypy_cache .pytest_cache .ruff_cache .hypothesis *.egg-info

@@ -5,6 +5,7 @@ import argparse
 import os
 import re
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 from pagemint.base import disk
@@ -12,6 +13,7 @@ from pagemint.base.errors import Failure
 from pagemint.base.progress import note, step
 from pagemint.results.rows import Result
 
+_REMEDY = "pip install 'pagemint[report]', then: pagemint report RESULT.json -o DIR"
 _PLOT_FILES = re.compile(r'<a href="([^"/]+)\.svg">SVG</a>')  # as the page links to them
 
 
@@ -28,6 +30,8 @@ def after_run(args: argparse.Namespace, result: Result) -> None:
     target = place(args)
     if target:
         write([result], target)
+    elif not args.no_report:
+        note(f"no page of plots: {_missing()} is not installed; {_REMEDY}")
 
 
 def check_report(args: argparse.Namespace) -> None:
@@ -43,8 +47,8 @@ def check_report(args: argparse.Namespace) -> None:
 
 
 def place(args: argparse.Namespace) -> Path | None:
-    """Return the directory of a run's report, or None with --no-report."""
-    return None if args.no_report else directory(args.command, args.json)
+    """Return the directory of a run's report; None with --no-report or without what draws it."""
+    return None if args.no_report or _missing() else directory(args.command, args.json)
 
 
 def directory(command: str, json: str | None) -> Path:
@@ -66,6 +70,8 @@ def write(results: Sequence[Result], target: Path) -> None:
     Raises:
         Failure: it cannot be written.
     """
+    if _missing():
+        raise Failure(f"the report needs {_missing()}", _REMEDY)
     what, remedy = f"the report to {target}", "name another directory"
     disk.check_directory(target, what, remedy)
     with step("drawing the report"):
@@ -83,6 +89,11 @@ def write(results: Sequence[Result], target: Path) -> None:
     except OSError as error:
         raise Failure(f"cannot write {what}: {error.strerror}", remedy) from error
     note(f"the report is in {target / 'index.html'}")
+
+
+def _missing() -> str:
+    """Return a module of the extra `report` that is not installed, or ""."""
+    return next((name for name in ("jinja2", "matplotlib") if not find_spec(name)), "")
 
 
 def _remove_earlier(target: Path) -> None:

@@ -1,13 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-only
 import os
+import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.version import Version
 
 _ROOT = Path(__file__).parents[2]
+_LOCKS = sorted((_ROOT / "scripts").glob("requirements*.txt"))
 
 
 @pytest.fixture
@@ -15,7 +20,8 @@ def checkout(tmp_path: Path) -> Path:
     """A checkout with only the script, and stand-ins for the machine's programs in bin/."""
     (tmp_path / "scripts").mkdir()
     shutil.copy(_ROOT / "scripts/setup", tmp_path / "scripts/setup")
-    shutil.copy(_ROOT / "pyproject.toml", tmp_path)
+    for file in ("pyproject.toml", *(f"scripts/{path.name}" for path in _LOCKS)):
+        shutil.copy(_ROOT / file, tmp_path / file)
     (tmp_path / "pagemint/base").mkdir(parents=True)
     for name in ("__init__.py", "base/__init__.py", "base/packages.py", "base/packages.txt"):
         shutil.copy(_ROOT / "pagemint" / name, tmp_path / "pagemint" / name)
@@ -83,10 +89,32 @@ def test_second_run_installs_nothing(checkout: Path) -> None:
     assert _setup(checkout).returncode == 0
     again = _setup(checkout)
     assert (again.returncode, again.stderr) == (0, "")
-    assert len((checkout / "calls").read_text().splitlines()) == 1
+    calls = (checkout / "calls").read_text().splitlines()
+    assert [" --require-hashes " in call for call in calls] == [True, True, False]
+    assert calls[-1].endswith("--no-deps --no-build-isolation -e .")
     assert _setup(checkout, "dev").returncode == 0
-    assert (checkout / "calls").read_text().splitlines()[1].endswith("-e .[dev]")
+    calls = (checkout / "calls").read_text().splitlines()[3:]
+    assert calls[1].endswith("-r scripts/requirements.txt -r scripts/requirements-dev.txt")
     assert _setup(checkout).stderr == ""  # dev holds base
+
+
+def test_a_new_lock_file_is_installed(checkout: Path) -> None:
+    test_second_run_installs_nothing(checkout)
+    (checkout / "scripts/requirements.txt").write_text("rich==15.0.1\n")
+    assert "making .venv" in _setup(checkout).stderr
+
+
+def test_the_lock_files_have_what_the_project_asks_for() -> None:
+    project = tomllib.loads((_ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    locked: dict[str, Version] = {}
+    for path in _LOCKS:
+        for name, version in re.findall(r"^(\S+)==(\S+)", path.read_text(), re.MULTILINE):
+            assert locked.setdefault(name, Version(version)) == Version(version), name
+    wanted = [*project["dependencies"], *(each for extra in extras.values() for each in extra)]
+    for requirement in map(Requirement, wanted):
+        version = locked[requirement.name.lower()]
+        assert version in requirement.specifier, "resolve the packages again: make lock"
 
 
 def test_old_python_is_refused(checkout: Path) -> None:
