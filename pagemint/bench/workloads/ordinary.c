@@ -360,7 +360,7 @@ NATIVE_COMMAND(zone)
 	u64 hash = 0xcbf29ce484222325;
 
 	hash = NATIVE_HASH(hash, zone->free_area);
-	hash = NATIVE_HASH(hash, zone->vm_stat);
+	hash = native_hash(hash, zone->vm_stat, (NR_FREE_CMA_PAGES + 1) * sizeof(*zone->vm_stat));
 	hash = NATIVE_HASH(hash, zone->managed_pages);
 	hash = NATIVE_HASH(hash, zone->present_pages);
 	hash = NATIVE_HASH(hash, zone->spanned_pages);

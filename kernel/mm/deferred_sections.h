@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef _MM_DEFERRED_SECTIONS_H
+#define _MM_DEFERRED_SECTIONS_H
+
+#include <linux/atomic.h>
+#include <linux/bitops.h>
+#include <linux/jump_label.h>
+#include <linux/mmzone.h>
+
+/**
+ * struct deferred_sections - sections whose struct pages boot left unwritten
+ * @zone: the zone that all of them belong to
+ * @first: number of the section that bit 0 of each map stands for
+ * @nr: bits in each map
+ * @unclaimed: sections that nobody has begun to initialise
+ * @unwritten: sections whose pages are not all in the allocator yet: those in
+ *             @unclaimed, and those that someone is initialising
+ * @nr_unclaimed: sections in @unclaimed
+ * @nr_unwritten: sections in @unwritten
+ * @thread: initialises sections that nobody else has claimed
+ *
+ * Who clears a bit of @unclaimed owns that section until its bit of @unwritten
+ * is cleared. There is no lock. Nothing frees this structure.
+ */
+struct deferred_sections {
+	struct zone *zone;
+	unsigned long first;
+	unsigned long nr;
+	unsigned long *unclaimed;
+	unsigned long *unwritten;
+	atomic_long_t nr_unclaimed;
+	atomic_long_t nr_unwritten;
+	struct task_struct *thread;
+};
+
+#ifdef CONFIG_DEFERRED_SECTIONS
+DECLARE_STATIC_KEY_FALSE(deferred_sections_left);
+
+void deferred_sections_setup(void);
+void deferred_sections_set_apart(struct zone *zone, unsigned long start_pfn);
+void deferred_sections_start(void);
+void deferred_sections_init_range(unsigned long start_pfn, unsigned long end_pfn);
+
+static inline struct deferred_sections *zone_deferred(const struct zone *zone)
+{
+	/* Pairs with the release in deferred_sections_set_apart(). */
+	return smp_load_acquire(&zone->deferred);
+}
+
+/**
+ * pfn_is_deferred() - whether a page is in a section that is not written yet
+ * @zone: the zone that would have the page
+ * @pfn: its PFN
+ *
+ * Return: true if the section was set apart for @zone at boot and its pages are
+ * not all in the allocator yet. pfn_to_online_page() may then give the page or not.
+ */
+static inline bool pfn_is_deferred(const struct zone *zone, unsigned long pfn)
+{
+	const struct deferred_sections *d = zone_deferred(zone);
+	unsigned long bit;
+
+	if (!d)
+		return false;
+	bit = pfn_to_section_nr(pfn) - d->first;
+	return bit < d->nr && test_bit_acquire(bit, d->unwritten);
+}
+
+/* Whether some sections of a zone are not written yet. */
+static inline bool zone_has_deferred(const struct zone *zone)
+{
+	const struct deferred_sections *d = zone_deferred(zone);
+
+	return d && atomic_long_read_acquire(&d->nr_unwritten);
+}
+
+static inline bool deferred_sections_enabled(void)
+{
+	return static_branch_unlikely(&deferred_sections_left);
+}
+#else
+static inline void deferred_sections_setup(void)
+{
+}
+
+static inline void deferred_sections_set_apart(struct zone *zone,
+					       unsigned long start_pfn)
+{
+}
+
+static inline void deferred_sections_start(void)
+{
+}
+
+static inline void deferred_sections_init_range(unsigned long start_pfn,
+						unsigned long end_pfn)
+{
+}
+
+static inline bool pfn_is_deferred(const struct zone *zone, unsigned long pfn)
+{
+	return false;
+}
+
+static inline bool zone_has_deferred(const struct zone *zone)
+{
+	return false;
+}
+
+static inline bool deferred_sections_enabled(void)
+{
+	return false;
+}
+#endif /* CONFIG_DEFERRED_SECTIONS */
+
+#endif /* _MM_DEFERRED_SECTIONS_H */
