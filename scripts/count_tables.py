@@ -16,9 +16,6 @@ _STOCK = (
     "| Debian's kernel | operation | instructions, without | with | bytes stored, without | with |",
     "|---|---|---:|---:|---:|---:|",
 )
-_LEFT_OUT = ("nothing", "rebind ", "second ", "unmap ")
-"""How the names of operations begin that the page leaves out, since they add nothing to others."""
-
 _INTRODUCTION = """## Whole operations, counted
 
 The work of the kernel in each operation, counted in emulated guests, without the patches (before)
@@ -44,14 +41,14 @@ def section() -> Iterator[str]:
     """Yield the lines of the section."""
     newest = kept.counts()
     name = Path(newest.file).name
-    earlier = "" if kept.is_current(newest) else " The kernel code has changed since."
+    earlier = "" if kept.counts_are_current(newest) else " The kernel code has changed since."
     yield from (_INTRODUCTION, "")
     yield (
         f"Linux {newest.kernel.version}, {newest.host.date:%-d %B %Y}: [{name}](results/{name}), "
         f"which has more operations, and each function.{earlier}"
     )
     yield from ("", *_OPERATIONS)
-    operations = [pair for pair in counted.pairs(newest) if not _is_left_out(pair)]
+    operations = counted.telling(newest)
     for pair in operations:
         yield _row(pair.last.name, *_amounts(pair))
     yield from ("", _WAITS, "")
@@ -66,10 +63,6 @@ def section() -> Iterator[str]:
         for pair in counted.pairs(result):
             yield _row(result.kernel.version, pair.last.name, *_amounts(pair))
     yield ""
-
-
-def _is_left_out(pair: Pair) -> bool:
-    return pair.last.name.startswith(_LEFT_OUT)
 
 
 def _row(*cells: str) -> str:

@@ -8,9 +8,10 @@ from pathlib import Path
 import count_tables
 
 from pagemint.base import returns
-from pagemint.results import cases
+from pagemint.results import cases, headlines
+from pagemint.results.headlines import KINDS, Headline
 from pagemint.results.rows import Case, Result
-from pagemint.results.verdict import Judged, Line
+from pagemint.results.verdict import Judged
 from pagemint.send import kept
 
 ROOT = Path(__file__).parent.parent
@@ -18,27 +19,11 @@ BEGIN, END = "<!-- figures -->\n", "<!-- end of figures -->\n"
 """The lines of the README between which the table stands."""
 
 _CORES = {(6, 207): "Emerald Rapids", (25, 1): "Zen 3", (25, 17): "Zen 4", (26, 2): "Zen 5"}
-_ROWS = {
-    ("fsdax", 0): "fsdax",
-    ("devdax", 0): "devdax, 2 MiB compounds",
-    ("devdax-1g", 0): "devdax, 1 GiB compounds",
-    ("private", 0): "device-private",
-    ("vmemmap", 0): "device-private, with the allocation of its memmap",
-    ("hotplug", 128 << 20): "hot-added, blocks of 128 MiB",
-    ("hotplug", 2 << 30): "hot-added, blocks of 2 GiB",
-    ("boot", 0): "deferred to after boot",
-}
-"""The rows of a table, by workload and block size."""
-
-_README = (("hotplug", 2 << 30), ("boot", 0), ("vmemmap", 0), ("fsdax", 0))
-_README_HEAD = (
-    "| CPU | hot-added memory | deferred memory | private device, whole | pmem (fsdax) |",
-    "|---|---|---|---|---|",
-)
 _HEAD = (
     "| memmap of | 7.3 | 7.4's way | ours | over 7.3 | over 7.4's way | share of the limit |",
     "|---|---:|---:|---:|---:|---:|---:|",
 )
+_EARLIER = "\\*"
 _FOLIOS = ("dax-folio", "device-folio")
 _STEPS = "### Steps on device folios, ns each"
 _INTRODUCTION = """# Results
@@ -87,11 +72,20 @@ def page() -> str:
 
 def table() -> str:
     """Return the table of the README: the rows in which ours leads Linux 7.4, then fsdax."""
-    rows = []
+    kinds = [kind for kind in KINDS if kind.short]
+    rows = [f"| CPU | {' | '.join(kind.short for kind in kinds)} |", "|---" * len(kinds) + "|---|"]
     for judged in map(Judged, kept.benches()):
-        cells = [_cell(judged, *key) for key in _README]
-        rows.append(f"| {' | '.join([_core(judged), *cells])} |")
-    return "\n".join([*_README_HEAD, *rows, ""])
+        changed = set(kept.changed(judged.result))
+        found = {headlines.kind_of(one.ours.row.case): one for one in headlines.chosen(judged)}
+        every = {kind.workload for kind in kinds if kind in found} <= changed
+        cells = [_core(judged) + (_EARLIER if every else "")]
+        for kind in kinds:
+            mark = _EARLIER if kind.workload in changed and not every else ""
+            cells.append(_cell(found.get(kind), mark))
+        rows.append(f"| {' | '.join(cells)} |")
+    if any(_EARLIER in row for row in rows):
+        rows += ["", f"{_EARLIER} An earlier state of the patches."]
+    return "\n".join([*rows, ""])
 
 
 def readme(text: str) -> str:
@@ -105,32 +99,42 @@ def _machine(result: Result) -> Iterator[str]:
     name = Path(judged.result.file).name
     yield f"## {host.cpu} ({_core(judged)})"
     yield ""
-    earlier = "" if kept.is_current(judged.result) else " What it times has changed since."
     yield (
         f"Linux {kernel.version}, {kernel.config.partition(' (')[0]} configuration, "
-        f"{host.compiler}, {host.date:%-d %B %Y}: [{name}](results/{name}).{earlier}"
+        f"{host.compiler}, {host.date:%-d %B %Y}: [{name}](results/{name}).{_changed(judged)}"
     )
-    for kind in dict.fromkeys((returns.PLAIN, kernel.returns or returns.PLAIN)):
-        lines = [(title, _line(judged, *key, kind)) for key, title in _ROWS.items()]
-        rows = [_row(judged, title, line) for title, line in lines if line]
-        if rows:
-            yield from ("", f"### {cases.returns_of(kind)}", "", *_HEAD, *rows)
+    for how in dict.fromkeys((returns.PLAIN, kernel.returns or returns.PLAIN)):
+        lines = [one for one in headlines.chosen(judged, how) if _in_table(one, how)]
+        if lines:
+            yield from ("", f"### {cases.returns_of(how)}", "", *_HEAD, *map(_row, lines))
     yield from _steps(judged)
     yield ""
 
 
-def _row(judged: Judged, title: str, line: Line) -> str:
-    base, expected = judged.over(line.row.case), judged.expected(line.row.case)
-    assert base and line.gain
-    paired = line.gain.paired
+def _changed(judged: Judged) -> str:
+    """Return the workloads whose code has changed since, in words."""
+    changed = kept.changed(judged.result)
+    if not changed:
+        return ""
+    timed = {case.workload for case in judged.lines}
+    names = "everything" if len(changed) == len(timed) else ", ".join(f"`{one}`" for one in changed)
+    return f" Changed since: {names}."
+
+
+def _in_table(one: Headline, how: str) -> bool:
+    case = one.ours.row.case
+    return bool(headlines.kind_of(case)) and case.returns == how and not cases.is_copy(case)
+
+
+def _row(one: Headline) -> str:
     cells = [
-        title,
-        f"{base.time.value:.1f}",
-        f"{expected.time.value:.1f}" if expected else "-",
-        f"{line.time.value:.1f}",
-        f"{line.gain.headline:.2f}x ({paired.low:.2f} to {paired.high:.2f})",
-        judged.over_expected(line).replace("?", "-"),
-        f"{line.limit_share:.2f}" if line.limit_share else "-",
+        one.title,
+        f"{one.before.time.value:.1f}",
+        f"{one.expected.time.value:.1f}" if one.expected else "-",
+        f"{one.ours.time.value:.1f}",
+        f"{one.gain.headline:.2f}x ({one.interval})",
+        one.over_expected.replace("?", "-"),
+        one.share.replace("?", "-"),
     ]
     return f"| {' | '.join(cells)} |"
 
@@ -155,28 +159,12 @@ def _core(judged: Judged) -> str:
     return _CORES[family, model]
 
 
-def _cell(judged: Judged, workload: str, block: int) -> str:
-    """Return the times and the gain over Linux 7.4, or a dash if the result lacks the workload."""
-    line = _line(judged, workload, block, returns.PLAIN)
-    expected = judged.expected(line.row.case) if line else None
-    if not line or not expected:
+def _cell(one: Headline | None, mark: str) -> str:
+    """Return the times and the gain over Linux 7.4, with a mark."""
+    if not one or not one.expected:
         return "-"
-    over = judged.over_expected(line)
-    return f"{expected.time.value:.0f} to {line.time.value:.0f} ms, {over}"
-
-
-def _line(judged: Judged, workload: str, block: int, kind: str) -> Line | None:
-    """Return the line of ours with one thread on the largest device; None if there is none."""
-    members = (
-        case
-        for case in judged.lines
-        if (case.workload, case.returns, case.threads) == (workload, kind, 1)
-        and case.block_bytes in (block, 0)
-    )
-    for case in judged.largest(members):
-        for line in judged.shown(case):
-            return line
-    return None
+    before, ours = one.expected.time.value, one.ours.time.value
+    return f"{before:.0f} to {ours:.0f} ms, {one.over_expected}{mark}"
 
 
 def main() -> None:

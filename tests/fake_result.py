@@ -46,6 +46,7 @@ def body(
     folio: bool = False,
     steps: bool = False,
     series: str = "5f1c",
+    code: dict[str, str] | None = None,
     accel: str = "",
     trees: tuple[str, ...] = (),
     against: str = "base",
@@ -69,6 +70,7 @@ def body(
         folio: whether folios are copied as well.
         steps: whether there are steps of whole operations as well.
         series: digest of the patches.
+        code: digests of what the workloads timed.
         accel: accelerator of the guests.
         trees: names of trees that the user named; the memmap of the last one differs. Their
             variants are a name, or a name and a mode.
@@ -143,7 +145,7 @@ def body(
     return {
         "schema": "pagemint/2",
         "host": host,
-        "kernel": {**kernel, "series": series, "returns": returns[0]},
+        "kernel": {**kernel, "series": series, "returns": returns[0], "code": code or {}},
         "rows": rows,
         "limits": limits,
         "trees": [

@@ -2,7 +2,7 @@
 """The C files that are compiled as kernel code, and what they declare; see host/native.h."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from pagemint.base import files
@@ -39,23 +39,28 @@ class KernelHalf:
     @property
     def objects(self) -> list[str]:
         """The kernel objects that they need, such as mm/mm_init.o."""
-        return self._declared("OBJECTS")
+        return self._declared("OBJECTS", self.sources)
+
+    def used(self, workload: Path) -> list[str]:
+        """Return the kernel objects that one workload file names."""
+        return self._declared("OBJECTS", [workload])
 
     @property
     def statics(self) -> list[str]:
         """The static functions of these objects that they call."""
-        return self._declared("STATICS")
+        return self._declared("STATICS", self.sources)
 
     @property
     def replaced(self) -> list[str]:
         """The functions whose calls go to others, each as "object:function=other"."""
-        return self._declared("REPLACED")
+        return self._declared("REPLACED", self.sources)
 
-    def _declared(self, what: str) -> list[str]:
-        """Return the strings in all NATIVE_<what>(), each once."""
+    def _declared(self, what: str, sources: Iterable[Path]) -> list[str]:
+        """Return the strings in all NATIVE_<what>() of some C files, each once."""
         found: list[str] = []
-        for text in self._texts.values():
-            for arguments in re.findall(rf"^NATIVE_{what}\(([^)]*)\);", text, re.MULTILINE):
+        for one in sources:
+            declared = rf"^NATIVE_{what}\(([^)]*)\);"
+            for arguments in re.findall(declared, self._texts[one], re.MULTILINE):
                 found += re.findall(r'"([^"]+)"', arguments)
         return list(dict.fromkeys(found))
 

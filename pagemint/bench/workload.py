@@ -104,6 +104,7 @@ class Workload:
         sized: whether it depends on the size of the device; if not, it is timed once, with the
             returns of this machine's kernel.
         since: the first kernel line that has its code.
+        uses: the C files of other workloads whose commands it asks, without suffix.
         file: its C file in pagemint/bench/workloads/, without suffix; known() sets it.
     """
 
@@ -115,6 +116,7 @@ class Workload:
     rounds: int = 0
     sized: bool = True
     since: tuple[int, int] = (0, 0)
+    uses: tuple[str, ...] = ()
     file: str = ""
 
 

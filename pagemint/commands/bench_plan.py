@@ -4,7 +4,7 @@
 import argparse
 import platform
 import re
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,7 +14,7 @@ from pagemint.base import machine, returns
 from pagemint.base.errors import Failure, OutOfMemory, TreeFailure
 from pagemint.base.progress import note
 from pagemint.base.sizes import format_size, parse_size
-from pagemint.bench import identity, link, own_workloads, variants
+from pagemint.bench import identity, link, own_workloads, timed, variants
 from pagemint.bench.kernel_half import KernelHalf
 from pagemint.bench.left_out import LeftOut
 from pagemint.bench.link import Program
@@ -27,7 +27,7 @@ from pagemint.commands.options import check_writable
 from pagemint.results import expect, writer
 from pagemint.results.expect import Expectation
 from pagemint.results.rows import EVERYTHING, MOST_RUNS, Kernel, Limit, Machine, Result, Row, Tree
-from pagemint.trees import configs, named, patches, sources, trees
+from pagemint.trees import configs, edited, named, patches, sources, trees
 from pagemint.trees.named import Named
 from pagemint.trees.objects import Config
 from pagemint.words import BASE, MOST_THREADS
@@ -53,8 +53,7 @@ class Plan:
     """A bench whose arguments are checked and whose code is built.
 
     Attributes:
-        found: the source of base.
-        config: the configuration of all trees.
+        kernel: the kernel code, for the result.
         compared: base, and the trees that are compared with it.
         described: the trees that the user named.
         programs: the hosts, one for each placement of the code.
@@ -62,14 +61,12 @@ class Plan:
         against: the tree that the others are compared with.
         sizes: the sizes of the device, in bytes.
         threads: the numbers of threads.
-        own: the returns of this machine's kernel.
         quick: time plain returns alone.
         patience: the rounds.
         left_out: the trees that are left out of workloads.
     """
 
-    found: sources.Source
-    config: Config
+    kernel: Kernel
     compared: Sequence[trees.Tree]
     described: list[Tree]
     programs: Sequence[Program]
@@ -77,7 +74,6 @@ class Plan:
     against: str
     sizes: Sequence[int]
     threads: tuple[int, ...]
-    own: str
     quick: bool
     patience: Patience
     left_out: LeftOut
@@ -89,12 +85,9 @@ class Plan:
 
     def result(self, rows: list[Row], limits: list[Limit], huge_bytes: int) -> Result:
         """Return the result of a bench."""
-        base = self.compared[0]
-        config = self.config.described(base.line)
-        series = "" if self.described else patches.digest(self.found.line, code=True)
         return Result(
             Machine(**machine.about(), huge_bytes=huge_bytes),
-            Kernel(self.found.version, base.key, config, series, self.own),
+            self.kernel,
             rows,
             limits,
             trees=[
@@ -150,21 +143,39 @@ def plan(args: argparse.Namespace, expected: Expectation | None) -> Plan:
     workloads += own
     if expected:
         workloads = [one for one in workloads if one.name == expected.workload]
+    able = variants.able(chosen, programs[0], compared, workloads, against, left_out)
     return Plan(
-        found,
-        config,
+        _kernel(found, compared[0], config, able, ours=not asked_trees),
         compared,
         _described(programs[0], chosen, made, asked_trees, left_out, config),
         programs,
-        variants.able(chosen, programs[0], compared, workloads, against, left_out),
+        able,
         against,
         sizes,
         threads,
-        returns.of_this_machine(),
         args.quick,
         patience,
         left_out,
     )
+
+
+def _kernel(
+    found: sources.Source,
+    base: trees.Tree,
+    config: Config,
+    workloads: Iterable[Workload],
+    *,
+    ours: bool,
+) -> Kernel:
+    """Return the kernel code of a bench; `ours` tells whether the series takes part."""
+    made = Kernel(
+        found.version, base.key, config.described(base.line), returns=returns.of_this_machine()
+    )
+    if not ours:
+        return made
+    code = timed.digests(found.line)
+    mine = {one.name: code[one.name] for one in workloads if one.name in code}
+    return replace(made, series=edited.digest(found.line), code=mine)
 
 
 def settings(of: Plan) -> list[tuple[Workload, Asked]]:
@@ -177,9 +188,9 @@ def settings(of: Plan) -> list[tuple[Workload, Asked]]:
         Failure: no workload can run with these sizes.
     """
     workloads = sorted(of.able, key=_rank)
-    once = [(one, Asked(0, of.threads, of.own)) for one in workloads if not one.sized]
+    once = [(one, Asked(0, of.threads, of.kernel.returns)) for one in workloads if not one.sized]
     found: list[tuple[Workload, Asked]] = []
-    for condition in dict.fromkeys((returns.PLAIN, of.own)[: 1 if of.quick else 2]):
+    for condition in dict.fromkeys((returns.PLAIN, of.kernel.returns)[: 1 if of.quick else 2]):
         for size in of.sizes:
             asked = Asked(size, of.threads, condition)
             # memory() is 0 if the device is smaller than a compound or block of the workload.

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pagemint.guests.outside.lab import Lab
 from pagemint.results import rows
-from pagemint.trees import image, patches, stock, trees
+from pagemint.trees import edited, image, patches, stock, trees
 from pagemint.trees.image import Kernel
 from pagemint.trees.trees import Tree
 from pagemint.words import BASE, PATCHED
@@ -58,7 +58,7 @@ def pair(
         found.version,
         both[0].key,
         "+".join(lab.fragments),
-        series=patches.digest(found.line, code=True),
+        series=edited.digest(found.line),
     )
     booted = [tree for tree in both if tree.name in wanted]
     return Built([image.kernel(tree, lab.fragments) for tree in booted], about, both[0])

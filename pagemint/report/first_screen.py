@@ -5,8 +5,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pagemint.base.sizes import format_size
-from pagemint.results import cases, estimates
+from pagemint.results import cases, estimates, headlines
 from pagemint.results.cases import is_memmap
+from pagemint.results.headlines import Headline
 from pagemint.results.rows import Case
 from pagemint.results.verdict import Judged, Line
 
@@ -39,13 +40,13 @@ class FirstScreen:
         """Print the figures of one workload: a line for each case and tree with a gain."""
         memmaps = [case for case in judged.lines if is_memmap(case)]
         for case in judged.largest(memmaps):
-            for line in judged.shown(case):
+            for one in headlines.of(judged, case):
                 if not self._size:
                     self._size = case.device_bytes
                     self._print(_title(case, judged.result.kernel.returns))
                 columns = _COLUMNS.format(*_columns(judged))
                 self._head(f"{_cut(cases.returns_of(case.returns), _NAME):<{_NAME}}{columns}")
-                self._print(_workload(judged, line, self._size))
+                self._print(_workload(judged, one, self._size))
         for case in judged.largest(case for case in judged.lines if case.operation):
             for line in judged.shown(case) if self._steps else ():
                 self._head(_STEPS.format(*_heads(judged)))
@@ -106,23 +107,21 @@ def _columns(judged: Judged) -> tuple[str, str, str, str]:
     return "mainline", "7.4*", "ours", "over 7.4"
 
 
-def _workload(judged: Judged, ours: Line, size: int) -> str:
+def _workload(judged: Judged, one: Headline, size: int) -> str:
     """Return a line of a case, with its size if that is not the one in the title."""
-    case, gain, base = ours.row.case, ours.gain, judged.over(ours.row.case)
-    assert gain and base
-    paired = gain.paired
-    interval = f"({paired.low:.2f} to {paired.high:.2f})" if paired.known else "(few runs)"
-    share = f"{ours.limit_share:.2f}" if ours.limit_share else "?"
+    case, gain = one.ours.row.case, one.gain
     own_size = "" if case.device_bytes == size else f" {format_size(case.device_bytes)}"
     name = _cut(f"{cases.short_title(case)}{own_size}", _NAME)
     if judged.result.trees:
-        between, last = _cut(ours.row.tree, 7), f"{gain.fastest:.2f}x"
+        between, last = _cut(one.ours.row.tree, 7), f"{gain.fastest:.2f}x"
     else:
-        expected, last = judged.expected(case), judged.over_expected(ours)
-        between = f"{expected.time.value:.1f}" if expected else "?"
+        between = f"{one.expected.time.value:.1f}" if one.expected else "?"
+        last = one.over_expected
+    times = f"{one.before.time.value:>8.1f}{between:>8}{one.ours.time.value:>8.1f}"
+    interval, mark = f"({one.interval})", "!" if gain.noisy else " "
     return (
-        f"{name:<{_NAME}}{base.time.value:>8.1f}{between:>8}{ours.time.value:>8.1f}"
-        f" {paired.value:>6.2f}x {interval:<15}{'!' if gain.noisy else ' '}{last:>8}{share:>6}"
+        f"{name:<{_NAME}}{times} {gain.paired.value:>6.2f}x {interval:<15}{mark}{last:>8}"
+        f"{one.share:>6}"
     )
 
 

@@ -66,7 +66,7 @@ def compare(before: Judged, after: Judged) -> Comparison:
     if not (a.host.times_comparable and b.host.times_comparable):
         return Comparison("At least one result was emulated: no times are compared.", [])
     alike = _identity(a.host) == _identity(b.host)
-    unchanged = [alike and _same_code(a, b, name) for _, name, _, _ in pairs]
+    unchanged = [alike and _same_code(a, b, case, name) for case, name, _, _ in pairs]
     moved = [
         estimates.apart(ratio)
         for change, same in zip(changes, unchanged, strict=True)
@@ -108,13 +108,13 @@ def _identity(host: Machine) -> tuple[object, ...]:
     return (host.cpu, *host.family_model_stepping, host.virtual, host.cpus, memory, host.accel)
 
 
-def _same_code(a: Result, b: Result, variant: str) -> bool:
-    """Whether a variant is the same code in two results."""
+def _same_code(a: Result, b: Result, case: Case, variant: str) -> bool:
+    """Whether a variant of a case is the same code in two results."""
     trees = [(one.kernel.source, one.kernel.config, one.host.compiler) for one in (a, b)]
     if trees[0] != trees[1]:
         return False
-    patched_alike = a.kernel.series == b.kernel.series != ""
-    return variant in (BASE, AGAIN) or patched_alike
+    ours = [one.kernel.code.get(case.workload, one.kernel.series) for one in (a, b)]
+    return variant in (BASE, AGAIN) or ours[0] == ours[1] != ""
 
 
 def _moved_limits(a: Result, b: Result) -> list[float]:

@@ -24,6 +24,7 @@ PERIOD = "rcu_gp_cleanup"
 """The function that ends each RCU grace period; the longer an operation runs, the more end."""
 
 _UNITS = {"instructions": (1e6, "M"), "bytes stored": (1 << 20, "MiB")}
+_LEFT_OUT = ("nothing", "rebind ", "second ", "unmap ")  # how the names of some operations begin
 _SHARE = 0.1  # of a total: the least share of a function that dominates an operation
 
 
@@ -73,6 +74,23 @@ def pairs(result: Result) -> list[Pair]:
         Pair(trees.get("base"), trees.get("patched") or trees.get("module"))
         for trees in found.values()
     ]
+
+
+def telling(result: Result) -> list[Pair]:
+    """Return the operations of a result but those that add nothing to others."""
+    return [pair for pair in pairs(result) if not pair.last.name.startswith(_LEFT_OUT)]
+
+
+def most_changed(result: Result, most: int) -> list[Pair]:
+    """Return the telling operations whose instructions changed most, in their order."""
+    both = [pair for pair in telling(result) if len(pair.trees) == 2]
+
+    def change(pair: Pair) -> int:
+        before, now = (tree.total.instructions for tree in pair.trees)
+        return abs(now - before)
+
+    chosen = sorted(both, key=change, reverse=True)[:most]
+    return [pair for pair in both if pair in chosen]
 
 
 def largest(operation: Operation, measure: str) -> list[tuple[str, float]]:

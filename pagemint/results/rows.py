@@ -259,6 +259,7 @@ class Kernel:
         config: the name of the configuration, with a digest.
         series: digest of the patches' code; "" if none are applied.
         returns: how the kernel of the machine returns from functions.
+        code: by workload, a digest of the code that was timed; empty if the user named trees.
     """
 
     version: str
@@ -266,6 +267,7 @@ class Kernel:
     config: str
     series: str = ""
     returns: Word = ""
+    code: Annotated[dict[Name, Word], Meta(max_length=2000)] = field(default_factory=dict)
 
 
 EVERYTHING = "every workload"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.table import Table
 
-from pagemint.trees import patches
+from pagemint.trees import edited, patches
 from pagemint.trees.patches import Topic
 from pagemint.trees.sources import Source
 
@@ -44,14 +44,14 @@ def count(found: Source, chosen: Sequence[Topic]) -> dict[str, tuple[int, int, i
     for change in patches.plan(found.tree, found.line, chosen):
         number, added, removed = counts.get(change.step.topic, (0, 0, 0))
         for path, data in change.contents.items():
-            if not patches.is_code(path):
+            if not edited.is_code(path):
                 continue
             if path not in now:
                 original = found.tree / path
                 now[path] = (
-                    patches.lines_of_code(path, original.read_text()) if original.exists() else []
+                    edited.lines_of_code(path, original.read_text()) if original.exists() else []
                 )
-            after = patches.lines_of_code(path, data.decode())
+            after = edited.lines_of_code(path, data.decode())
             matcher = difflib.SequenceMatcher(None, now[path], after, autojunk=False)
             for what, a, b, c, d in matcher.get_opcodes():
                 if what != "equal":

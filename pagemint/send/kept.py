@@ -1,28 +1,37 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The results that are kept in docs/results: one bench for each CPU, and counts of operations."""
 
+import re
+
 from pagemint.base import files
 from pagemint.base.errors import Failure
+from pagemint.bench import timed
 from pagemint.results import reader
 from pagemint.results.rows import Result
-from pagemint.trees import patches
+from pagemint.trees import edited
 
 _COUNTS = "*-counts-*.json"
 _STOCK_COUNTS = "*-stock-*.json"
 
 
 def benches() -> list[Result]:
-    """Return the results with times: of the series as it is, then the others, newest first."""
+    """Return the results with times: those of which nothing has changed, then newest first."""
     counts = {one for kind in (_COUNTS, _STOCK_COUNTS) for one in files.RESULTS.glob(kind)}
     rest = sorted(set(files.RESULTS.glob("*.json")) - counts)
     found = [reader.read(str(file)) for file in rest]
-    now = patches.digests()  # once: it reads all edits
-    return sorted(found, key=lambda one: (one.kernel.series in now, one.host.date), reverse=True)
+    return sorted(found, key=lambda one: (not changed(one), one.host.date), reverse=True)
 
 
-def is_current(result: Result) -> bool:
-    """Tell whether a result is of the series as it is."""
-    return result.kernel.series in patches.digests()
+def changed(result: Result) -> list[str]:
+    """Return the workloads of a result whose code has changed since it was timed."""
+    then, now = result.kernel.code, timed.digests(_line(result))
+    workloads = dict.fromkeys(row.case.workload for row in result.rows)
+    return [one for one in workloads if one not in then or then[one] != now.get(one)]
+
+
+def counts_are_current(result: Result) -> bool:
+    """Tell whether counts are of the series as it is."""
+    return result.kernel.series == edited.digest(_line(result))
 
 
 def counts() -> Result:
@@ -40,3 +49,8 @@ def counts() -> Result:
 def stock_counts() -> list[Result]:
     """Return the counts of stock kernels."""
     return [reader.read(str(file)) for file in sorted(files.RESULTS.glob(_STOCK_COUNTS))]
+
+
+def _line(result: Result) -> str:
+    found = re.match(r"\d+\.\d+", result.kernel.version)
+    return found[0] if found else "0.0"

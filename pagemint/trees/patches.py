@@ -4,7 +4,7 @@
 import re
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache as once
 from pathlib import Path
@@ -16,12 +16,6 @@ from pagemint.words import MODES
 
 _MAINLINE = "mainline"
 """The folder of the topic that makes `sources.EXPECTED` of its base. Other lines lack it."""
-
-_NOT_CODE = re.compile(r"(^|a/)(Documentation/|MAINTAINERS$)|/tests/|Kconfig\.debug$")
-_C_COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)|//[^\n]*", re.DOTALL)
-# A part can begin within a comment.
-_C_COMMENT_BEFORE = re.compile(r"\A(?:(?!/\*).)*?\*/", re.DOTALL)
-_HASH_COMMENT = re.compile(r"^\s*#.*$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -192,64 +186,19 @@ def modes(line: str) -> tuple[str, ...]:
     return tuple(mode for mode in MODES if mode != "published" or published)
 
 
-def is_code(path: str) -> bool:
-    """Whether a file of a kernel tree is code, not documentation or a test."""
-    return not _NOT_CODE.search(path)
-
-
-def lines_of_code(path: str, text: str) -> list[str]:
-    """Return the lines of a kernel file, or a part of one, that hold code: without comments.
-
-    Args:
-        path: the file, in a kernel tree.
-        text: its text, or some of its lines.
-    """
-    if path.endswith((".c", ".h", ".S")):
-        for comment in (_C_COMMENT_BEFORE, _C_COMMENT):
-            # Keep the line breaks of a comment, so that the lines around it stay apart.
-            text = comment.sub(lambda found: "\n" * found[0].count("\n"), text)
-    else:
-        text = _HASH_COMMENT.sub("", text)
-    return [line.strip() for line in text.splitlines() if line.strip()]
-
-
-def digest(line: str, chosen: Sequence[Topic] | None = None, *, code: bool = False) -> str:
+def digest(line: str, chosen: Sequence[Topic] | None = None) -> str:
     """Return a digest of the edits and new files that `patch` puts into a tree of `line`.
 
     Args:
         line: the line of the tree.
         chosen: the topics; None stands for all.
-        code: leave out comments, line numbers, and files for which `is_code` is false. Results
-            name the digest without them, since they do not change any time.
     """
     parts: list[str | Path] = []
     for one in of(nearest_line(line), chosen):
-        edits = re.split(r"^--- a/", one.diff.read_text() if one.diff else "", flags=re.M)[1:]
-        for edit in edits:
-            path = edit.partition("\n")[0]
-            if not code:
-                parts += [edit]
-            elif is_code(path):
-                parts += [path, *_changed_code(path, edit)]
+        parts += re.split(r"^--- a/", one.diff.read_text() if one.diff else "", flags=re.M)[1:]
         for path in one.files:
-            if not code:
-                parts += [path, files.KERNEL / path]
-            elif is_code(path):
-                parts += [path, *lines_of_code(path, (files.KERNEL / path).read_text())]
+            parts += [path, files.KERNEL / path]
     return cache.digest(*parts)
-
-
-def _changed_code(path: str, edit: str) -> Iterator[str]:
-    """Yield the code of each hunk before and after an edit of a file."""
-    for hunk in re.split(r"^@@.*\n", edit, flags=re.M)[1:]:
-        for sign in "-+":
-            side = (line[1:] for line in hunk.splitlines(keepends=True) if line[0] in (" ", sign))
-            yield "\n".join(lines_of_code(path, "".join(side)))
-
-
-def digests() -> frozenset[str]:
-    """Return the digests that results of the series as it is have, one for each line."""
-    return frozenset(digest(line, code=True) for line in lines())
 
 
 def plan(tree: Path, line: str, chosen: Sequence[Topic] | None = None) -> list[Change]:

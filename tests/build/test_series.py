@@ -815,33 +815,3 @@ def test_a_patched_tree_is_made_anew_only_for_what_lands_in_it(
     after = trees.pair(found)[1]
     assert (after.key != before.key) == lands
     assert (_state(after.path) != _state(before.path)) == (lands and not path.endswith(".diff"))
-
-
-@pytest.mark.parametrize(
-    ("path", "before", "after", "differs"),
-    [
-        ("mm/memmap_threads.c", "A CPU can have", "/ A CPU has", False),
-        ("mm/memmap_threads.c", "MEMMAP_THREADS_MAX\t\t4", "MEMMAP_THREADS_MAX\t\t5", True),
-        ("mm/tests/memmap_threads_kunit.c", "{", "{;", False),
-        ("series/fixes/01-pgmap/7.3.diff", "not a tail yet", "no tail", False),
-        ("series/fixes/01-pgmap/7.3.diff", "@@ -9", "@@ -8", False),
-        ("series/fixes/01-pgmap/7.3.diff", "->pgmap = pgmap", "->pgmap = NULL", True),
-        ("series/fixes/01-pgmap/7.3.diff", "a/mm/mm_init.c", "a/mm/memremap.c", True),
-        ("series/fixes/01-pgmap/message", "mm", "fs", False),
-    ],
-)
-def test_results_stay_those_of_the_series_while_its_code_stays(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    path: str,
-    before: str,
-    after: str,
-    differs: bool,
-) -> None:
-    shutil.copytree(files.KERNEL, tmp_path / "kernel")
-    monkeypatch.setattr(files, "KERNEL", tmp_path / "kernel")
-    first = patches.digests()
-    file = tmp_path / "kernel" / path
-    assert before in file.read_text()
-    file.write_text(file.read_text().replace(before, after))
-    assert (patches.digests() != first) == differs

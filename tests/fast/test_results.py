@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 from pagemint import cli
 from pagemint.base import files, machine
 from pagemint.base.errors import Failure
+from pagemint.bench import timed
 from pagemint.results import reader, writer
 from pagemint.results.compare import compare
 from pagemint.results.rows import SCHEMA, Case, Check, Kernel, Limit, Machine, Result, Row
 from pagemint.results.verdict import Judged
 from pagemint.send import kept
-from pagemint.trees import patches
 
 SMALL: dict[str, Any] = {"workloads": ("fsdax",), "variants": {"base": 57.0, "streaming": 35.0}}
 _QUICK = settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -158,10 +158,9 @@ def test_every_kept_result_is_read() -> None:
 def test_results_of_the_series_as_it_is_come_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    now = patches.digest(patches.lines()[-1], code=True)
-    for name, day, series in (("b", 2, ""), ("c", 1, now), ("a", 3, "")):
-        body = json.loads(fake_result.text())
-        body["kernel"]["series"] = series
+    now = timed.digests("7.3")
+    for name, day, code in (("b", 2, {}), ("c", 1, now), ("a", 3, {**now, "fsdax": ""})):
+        body = json.loads(fake_result.text(code=code))
         body["host"]["date"] = f"2026-01-0{day}T00:00:00Z"
         (tmp_path / f"{name}.json").write_text(json.dumps(body))
     monkeypatch.setattr(files, "RESULTS", tmp_path)

@@ -7,8 +7,6 @@
 
 #include "native.h"
 
-NATIVE_OBJECTS("kernel/padata.o", "mm/memmap_threads.o");
-
 unsigned int nr_cpu_ids = NATIVE_MAX_THREADS;
 unsigned int __num_possible_cpus = NATIVE_MAX_THREADS;
 struct workqueue_struct *system_dfl_wq;

@@ -13,8 +13,6 @@
 #include "glue.h"
 #include "patch.h"
 
-NATIVE_OBJECTS("mm/mm_init.o");
-
 #define NATIVE_BLOCKS_SIZE	(PAGES_PER_SECTION / pageblock_nr_pages * NR_PAGEBLOCK_BITS / 8)
 #define NATIVE_SECTIONS		DIV_ROUND_UP(1UL << (44 - PAGE_SHIFT), PAGES_PER_SECTION)
 
@@ -25,6 +23,7 @@ NATIVE_OBJECTS("mm/mm_init.o");
 unsigned long native_events;
 
 unsigned long vmemmap_base = NATIVE_VMEMMAP;
+unsigned long page_offset_base = NATIVE_DIRECT;
 unsigned long __highest_present_section_nr = NATIVE_SECTIONS - 1;
 struct mem_section **mem_section;
 

@@ -6,7 +6,8 @@
 
 #include "glue.h"
 
-NATIVE_OBJECTS("mm/memmap_template.o", "lib/list_debug.o");
+NATIVE_OBJECTS("mm/mm_init.o", "mm/page_alloc.o", "mm/memmap_template.o", "mm/memmap_threads.o",
+	       "kernel/padata.o", "lib/list_debug.o");
 
 static const char *const type_names[] = {
 	[MEMORY_DEVICE_PRIVATE] = "private",

@@ -11,8 +11,6 @@ NATIVE_OBJECTS("mm/util.o", "mm/memory.o", "arch/x86/lib/copy_mc.o", "arch/x86/l
 	       "arch/x86/lib/copy_page_64.o", "arch/x86/lib/memcpy_64.o",
 	       "arch/x86/lib/usercopy_64.o");
 
-unsigned long page_offset_base = NATIVE_DIRECT;
-
 static int fragile;
 
 /* enable_copy_mc_fragile() calls this; its key is static in its file. */

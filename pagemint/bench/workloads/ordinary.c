@@ -11,7 +11,8 @@
 
 #include "glue.h"
 
-NATIVE_OBJECTS("mm/mm_init.o", "mm/page_alloc.o", "mm/memory_hotplug.o", "lib/list_debug.o");
+NATIVE_OBJECTS("mm/mm_init.o", "mm/page_alloc.o", "mm/memory_hotplug.o", "mm/memmap_template.o",
+	       "kernel/padata.o", "lib/list_debug.o");
 /* The function that padata calls; the command boot calls it, too. On 6.12 it is the second. */
 NATIVE_STATICS("deferred_init_memmap_job", "deferred_init_memmap_chunk");
 /* Recomputing the watermarks needs the whole machine, so online_pages() leaves that out. */

@@ -55,5 +55,6 @@ WORKLOADS = (
         tasks=_tasks,
         loops=lambda host, asked: (),
         since=(7, 3),
+        uses=("device", "vmemmap"),
     ),
 )

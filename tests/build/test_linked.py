@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The objects that a workload names are all that it runs, and their digest covers their sources."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from kernel_lines import LINES
+
+from pagemint.base import files
+from pagemint.bench import join, link, timed, variants
+from pagemint.bench.join import Named
+from pagemint.bench.kernel_half import KernelHalf
+from pagemint.bench.process import Answer, Host
+from pagemint.bench.workload import Asked
+from pagemint.bench.workloads import known
+from pagemint.trees import edited, objects, sources, trees
+from pagemint.trees.trees import Tree
+from pagemint.words import BASE, PATCHED
+
+_GLUE = "arch/x86/lib/retpoline.o"  # the returns of every tree
+_DEVICE = files.BENCH / "workloads/device.c"  # the command that makes memmaps
+_ASKED = Asked(8 << 30, (1, 2))
+_WORKLOADS = [
+    (line, name)
+    for line in LINES
+    for name, workload in known().items()
+    if workload.since <= tuple(map(int, line.split(".")))
+]
+
+
+class _Alone(KernelHalf):
+    """The glue, and of the lab's workloads the files of one, and that which makes memmaps."""
+
+    def __init__(self, own: Sequence[Path]) -> None:
+        super().__init__()
+        self.workloads = tuple(dict.fromkeys((*own, _DEVICE)))
+        self.sources = (*sorted(files.BENCH.glob("glue/*.c")), *self.workloads)
+
+
+class _Prepared(Host):
+    """A host in which base makes all memmaps."""
+
+    def ask(self, command: str, **arguments: object) -> Answer:
+        more = {"tree": BASE} if command == "init" else {}
+        return super().ask(command, **arguments | more)
+
+
+@pytest.mark.parametrize(("line", "name"), _WORKLOADS)
+def test_a_workload_runs_with_the_objects_that_it_names(
+    in_user_cache: None, monkeypatch: pytest.MonkeyPatch, line: str, name: str
+) -> None:
+    workload = known()[name]
+    own = timed.sources(workload)
+    half = _Alone(own)
+    wanted = {_GLUE, *(one for file in own for one in half.used(file))}
+    every = join.named
+
+    def few(tree: Tree, name: str, prefix: str, built: Path, half: KernelHalf) -> Named:
+        """Leave base its other objects: it makes memmaps for what is timed later."""
+        found = every(tree, name, prefix, built, half)
+        code = {one: file for one, file in found.code.items() if one in wanted}
+        return replace(found, code=code) if name == PATCHED else found
+
+    monkeypatch.setattr(join, "named", few)
+    pair = trees.pair(sources.get(line))
+    (program,) = link.link_placed(pair, objects.DEBIAN, 1, half)
+    chosen = variants.choose(program, pair, "plain", all_modes=True)
+    asked = Asked(_ASKED.device_bytes, _ASKED.threads, "plain", chosen.modal, chosen.plain)
+    ran = 0
+    times_memmaps = _DEVICE in own
+    with (Host if times_memmaps else _Prepared)(program) as host:
+        host.patch("plain")
+        workload.setup(host, asked)
+        for task in workload.tasks(asked):
+            task.run(host)
+            ran += 1
+    assert ran > 1
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_a_digest_covers_every_edited_file_that_is_compiled(
+    in_user_cache: None, tmp_path: Path, line: str
+) -> None:
+    _, patched = trees.pair(sources.get(line))
+    half = KernelHalf()
+    built = objects.build(patched, objects.DEBIAN, half.objects)
+    glue = join.compile_glue(join.named(patched, "patched", "t0", built, half), half, tmp_path)
+    code = edited.edited(line)
+    checked = 0
+    for workload in known().values():
+        linked = timed.linked(code, half, workload)
+        own = timed.sources(workload)
+        made = [built / one for file in own for one in half.used(file) if (built / one).exists()]
+        made += [glue.parts[one.stem] for one in own if one.stem in glue.parts]
+        compiled = {path for one in made for path in _read(one, patched.path)}
+        assert {path for path in compiled if path in code.code} <= set(linked), workload.name
+        checked += len(made)
+    assert checked > 20
+
+
+def _read(made: Path, tree: Path) -> Iterator[str]:
+    """Yield the files of a tree that an object was compiled from."""
+    command = made.with_name(f".{made.name}.cmd").read_text()
+    for word in re.findall(r"\S+\.[chS]\b", command):
+        path = Path(word)
+        if path.is_absolute() and path.is_relative_to(tree):
+            yield str(path.relative_to(tree))
+        elif not path.is_absolute() and (tree / path).exists():
+            yield word

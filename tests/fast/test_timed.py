@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A result is current as long as the code that it timed or counted is the same."""
+
+import re
+import shutil
+from pathlib import Path
+
+import fake_result
+import pytest
+
+from pagemint.base import files
+from pagemint.bench import timed
+from pagemint.results.rows import Result
+from pagemint.send import kept
+from pagemint.trees import edited
+
+_LINE = "7.3"
+_DEVICES = {"fsdax", "devdax", "devdax-1g", "private"}
+_MEMMAPS = {*_DEVICES, "hotplug", "boot", "online", "vmemmap", "populate"}
+_DAX = {"dax-folio", "device-folio"}
+_ALL = {*_MEMMAPS, *_DAX, "folio"}
+
+
+@pytest.fixture
+def copies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory with the kernel part and the C of the bench, which a test may change."""
+    for name in ("KERNEL", "BENCH"):
+        shutil.copytree(getattr(files, name), tmp_path / name.lower())
+        monkeypatch.setattr(files, name, tmp_path / name.lower())
+    return tmp_path
+
+
+def _result() -> Result:
+    return fake_result.result(
+        series=edited.digest(_LINE), code=timed.digests(_LINE), workloads=tuple(sorted(_ALL))
+    )
+
+
+def _changed(result: Result) -> set[str]:
+    return set(kept.changed(result))
+
+
+def _change_edit(diff: Path, path: str) -> None:
+    """Change the first statement that an edit of a file adds."""
+    before, mark, edit = diff.read_text().partition(f"+++ b/{path}\n")
+    after, count = re.subn(r"^(\+\s*\w.*);$", r"\1 + 1;", edit, count=1, flags=re.MULTILINE)
+    assert mark and count
+    diff.write_text(before + mark + after)
+
+
+@pytest.mark.parametrize(
+    ("patch", "path", "stale"),
+    [
+        ("copies/02-folio-copy", "mm/util.c", {"folio"}),
+        ("fixes/03-dax-head-bit", "fs/dax.c", _DAX),
+        ("online/03-deferred", "mm/mm_init.c", _MEMMAPS),
+        ("threads/01-padata", "kernel/padata.c", _MEMMAPS),
+        ("online/01-fresh", "mm/memory_hotplug.c", {"hotplug", "boot", "online"}),
+        ("fixes/11-hyperv-chunks", "drivers/hv/hv_balloon.c", set()),
+        # Any code can include a header of the kernel.
+        ("fixes/02-zone-contiguous", "include/linux/mmzone.h", _ALL),
+    ],
+)
+def test_a_change_of_code_concerns_the_workloads_that_link_it(
+    copies: Path, patch: str, path: str, stale: set[str]
+) -> None:
+    result = _result()
+    assert _changed(result) == set() and kept.counts_are_current(result)
+    _change_edit(copies / f"kernel/series/{patch}/{_LINE}.diff", path)
+    assert _changed(result) == stale
+    assert not kept.counts_are_current(result)
+
+
+@pytest.mark.parametrize(
+    ("path", "before", "after", "stale"),
+    [
+        (
+            "kernel/mm/memmap_threads.c",
+            "MEMMAP_THREADS_MAX\t\t4",
+            "MEMMAP_THREADS_MAX\t\t5",
+            {*_DEVICES, "vmemmap", "populate"},
+        ),
+        ("kernel/mm/memmap_shared.c", "static bool ", "static int ", {"populate"}),
+        ("kernel/mm/memmap_template.h", "#define", "#define\tX\n#define", _MEMMAPS),
+        (
+            "kernel/series/fixes/01-pgmap/7.3.diff",
+            "a/mm/mm_init.c",
+            "a/mm/util.c",
+            {*_MEMMAPS, "folio"},
+        ),
+        (
+            "bench/workloads/vmemmap.c",
+            "native_now();",
+            "native_now() + 1;",
+            {"vmemmap", "populate"},
+        ),
+    ],
+)
+def test_a_change_of_a_file_concerns_the_workloads_that_link_it(
+    copies: Path, path: str, before: str, after: str, stale: set[str]
+) -> None:
+    result = _result()
+    _replace(copies / path, before, after)
+    assert _changed(result) == stale
+
+
+@pytest.mark.parametrize(
+    ("path", "before", "after"),
+    [
+        ("kernel/mm/memmap_threads.c", "A CPU can have", "/ A CPU has"),
+        ("kernel/mm/memmap_threads.c", "\treturn ", "\t\treturn  "),
+        ("kernel/mm/tests/memmap_threads_kunit.c", "{", "{;"),
+        (
+            "kernel/series/threads/03-memmap-threads/7.3.diff",
+            "Checks that a range",
+            "Sees whether a range",
+        ),
+        ("kernel/series/fixes/01-pgmap/7.3.diff", "not a tail yet", "no tail"),
+        ("kernel/series/fixes/01-pgmap/7.3.diff", "@@ -9", "@@ -8"),
+        ("kernel/series/fixes/01-pgmap/message", "mm", "fs"),
+        ("kernel/series/copies/02-folio-copy/6.12.diff", ";", " + 1;"),
+        ("kernel/series/topics", "# ", "# Note: "),
+        ("bench/workloads/vmemmap.c", "as the page allocator", "like the page allocator"),
+        ("bench/host/stubs.c", ";", ";;"),
+    ],
+)
+def test_a_comment_or_a_test_concerns_none(
+    copies: Path, path: str, before: str, after: str
+) -> None:
+    result = _result()
+    _replace(copies / path, before, after)
+    assert _changed(result) == set()
+    assert kept.counts_are_current(result)
+
+
+def _replace(file: Path, before: str, after: str) -> None:
+    text = file.read_text()
+    assert before in text
+    file.write_text(text.replace(before, after))
+
+
+def test_a_result_that_names_no_code_is_an_earlier_one() -> None:
+    result = fake_result.result(workloads=("fsdax", "later"))
+    assert kept.changed(result) == ["fsdax", "later"]
+    assert kept.changed(fake_result.result()) == ["fsdax", "devdax"]
+
+
+def test_a_workload_that_is_gone_has_changed() -> None:
+    assert kept.changed(fake_result.result(workloads=("gone",), code={"gone": ""})) == ["gone"]
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("a = 1; /* one */\n", ["a = 1;"]),
+        (" * the end of a comment */\na = 1;\n", ["a = 1;"]),
+        (" * its middle\n *\n * and its end\n */\na = 1;\n", ["a = 1;"]),
+        (" * a part\n *\n *\tof it\n", []),
+        ("\t*p = 1;\n\t/* one */\n", ["*p = 1;"]),
+        ("\t*p = 1;\n", ["*p = 1;"]),
+        ("\t*p = 1; /* one */\n", ["*p = 1;"]),
+        ('f("/*", "*/", "//");\n', ['f("/*", "*/", "//");']),
+        ("c = '\"'; /* \" */ d = 1;\n", ["c = '\"'; d = 1;"]),
+        ("a /*\n*/ = 1;\n", ["a", "= 1;"]),
+    ],
+)
+def test_comments_are_not_code(text: str, code: list[str]) -> None:
+    assert edited.lines_of_code("mm/a.c", text) == code
+
+
+def test_an_option_of_a_test_is_not_code() -> None:
+    text = (
+        "config A\n\tbool\n\nconfig A_KUNIT_TEST\n\tbool\n\n\thelp\n\t  One.\n\nconfig B\n\tbool\n"
+    )
+    assert edited.lines_of_code("mm/Kconfig", text) == ["config A", "bool", "config B", "bool"]
+    text = "obj-y += a.o\nobj-$(CONFIG_A_KUNIT_TEST) += tests/a_kunit.o\n"
+    assert edited.lines_of_code("mm/Makefile", text) == ["obj-y += a.o"]
