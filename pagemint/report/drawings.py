@@ -1,24 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The plots of one result: times, gains, runs, sizes, threads and copies."""
+"""The plots of one workload: its times, its runs, and its times against size and threads."""
 
 import itertools
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from pagemint.base.sizes import format_size
-from pagemint.report.plots import bars, curves, deviations, ratios
+from pagemint.report.plots import bars, curves, deviations
 from pagemint.report.plots.groups import Group
 from pagemint.report.plots.sheet import Frame, Plot
 from pagemint.report.svg import Names
-from pagemint.results import cases, estimates
-from pagemint.results.cases import is_copy, is_memmap, title, units
+from pagemint.results import cases
+from pagemint.results.cases import is_copy, is_memmap, units
 from pagemint.results.estimates import Estimate
 from pagemint.results.rows import Case
 from pagemint.results.verdict import Judged, Line
-
-_GAIN_NOTE = "Medians with 95% intervals; the stroke is the ratio of the fastest runs."
-"""The note below a plot of gains."""
 
 _MOST_GROUPS = 12
 """Most groups of a plot: a hostile result may have thousands. The tables show all."""
@@ -30,218 +27,162 @@ _MOST_PLOTS = 6
 """Most plots of one kind, likewise."""
 
 
-def draw(judged: Judged, tag: str, names: Names) -> list[Plot]:
-    """Draw the plots for which a result has data."""
+def draw(judged: Judged, members: Sequence[Case], tag: str, names: Names) -> list[Plot]:
+    """Draw the plots for which the cases of a workload have data; `tag` is the result's letter."""
+    of = _Drawer(judged, tag, members[0].workload, names)
     drawn: list[Plot] = []
-    kinds = dict.fromkeys(case.returns for case in judged.lines)
-    for how in list(kinds)[:_MOST_PLOTS]:
-        mine = [case for case in judged.lines if case.returns == how]
-        maps = [case for case in mine if is_memmap(case)]
-        copies = [case for case in mine if is_copy(case)]
-        steps = [case for case in mine if case.operation]
-        of = _Drawer(judged, tag, how, names)
-        if maps:
-            drawn += of.bring_up(judged.largest(maps))
-            drawn += of.against_size(maps)
-            drawn += of.against_threads(maps)
-        for size in dict.fromkeys(case.folio_bytes for case in copies):
-            drawn += of.copy([one for one in judged.largest(copies) if one.folio_bytes == size])
-        for workload in list(dict.fromkeys(case.workload for case in steps))[:_MOST_PLOTS]:
-            drawn += of.steps([one for one in judged.largest(steps) if one.workload == workload])
-    return drawn
+    for size in list(dict.fromkeys(case.folio_bytes for case in members))[:_MOST_PLOTS]:
+        drawn += of.times(judged.largest(case for case in members if case.folio_bytes == size))
+    maps = [case for case in members if is_memmap(case)]
+    return [*drawn, *of.against_size(maps), *of.against_threads(maps)]
 
 
 class _Drawer:
-    """Draws the plots of one result under one kind of returns."""
+    """Draws the plots of one workload of a result."""
 
-    def __init__(self, judged: Judged, tag: str, how: str, names: Names) -> None:
+    def __init__(self, judged: Judged, tag: str, workload: str, names: Names) -> None:
         self._judged = judged
-        self._names = names
-        self._how = cases.returns_of(how)
         self._tag = tag
-        self._slug = (how, tag)
+        self._workload = workload
+        self._names = names
 
-    def bring_up(self, members: list[Case]) -> list[Plot]:
-        """Draw times, gains and samples of memmaps."""
-        about = self._about(members)
-        drawn = [
-            bars.draw(
-                self._frame("bring-up", "Bring-up time by mode", about, "time (ms)"),
-                self._groups(members, lambda line: line.time, lambda line: line.limit_ms),
-                "fill limit",
-            )
-        ]
-        against = self._judged.result.against
-        over = "mainline" if against == "base" else against
-        return drawn + self._ratios_and_runs(members, about, "", f"Gain over {over}")
-
-    def copy(self, members: list[Case]) -> list[Plot]:
-        """Draw bandwidths, gains and samples of copies, by the CPU's string instructions."""
-        about = self._about(members)
-        size = members[0].folio_bytes
-        kind = f"copy {cases.folios(size)}" if size else "copy"
-
-        def limit(line: Line) -> float | None:
-            copied = line.row.case.device_bytes
-            return estimates.bytes_per_s(line.limit_ms, copied) / 1e9 if line.limit_ms else None
-
-        groups = self._groups(
-            members, lambda line: _bandwidth(line.time, line.row.case.device_bytes), limit
-        )
-        frame = self._frame(kind, "Folio copy by CPU class", about, "copied (GB/s)")
-        drawn = [bars.draw(frame, groups, "best plain loop")]
-        return drawn + self._ratios_and_runs(members, about, kind, "Folio copy: gain")
-
-    def steps(self, members: list[Case]) -> list[Plot]:
-        """Draw times and gains of the steps of whole operations."""
-        about = self._about(members)
-        name = members[0].workload
-        frame = self._frame(f"steps {name}", f"{name}: time of a step", about, "time (µs)")
-        groups = self._groups(members, lambda line: line.time.times(1e3 / units(line.row.case)))
-        drawn = [bars.draw(frame, groups, "", 2)]
-        return drawn + self._ratios_and_runs(members, about, f"steps {name}", f"{name}: gain")
-
-    def against_size(self, members: list[Case]) -> list[Plot]:
-        """Draw the time of a page against the device's size, for workloads with several sizes."""
-        drawn = []
-        fewest = min(case.threads for case in members)
-        alike = [case for case in members if case.threads == fewest]
-        for family in _families(alike, cases.of_any_size):
-            first = family[0]
-            frame = self._frame(
-                f"size {first.workload}",
-                f"{title(first)}: time per page by device size",
-                self._words(cases.threads(first.threads)),
-                "time per struct page (ns)",
-            )
-            values: dict[str, dict[int, Estimate]] = {}
-            limits = {}
-            for case in family:
-                for name, line in self._few(case).items():
-                    scale = 1e6 / case.pages
-                    values.setdefault(name, {})[case.device_bytes] = line.time.times(scale)
-                    if line.limit_ms:
-                        limits[case.device_bytes] = line.limit_ms * scale
-            axis = "size of the device (logarithmic)"
-            drawn.append(curves.draw(frame, values, ("fill limit", limits), axis, as_bytes=True))
-        return drawn
-
-    def against_threads(self, members: list[Case]) -> list[Plot]:
-        """Draw the time against the number of threads, for workloads with several numbers."""
-        drawn = []
-        most = max(case.device_bytes for case in members)
-        alike = [case for case in members if case.device_bytes == most]
-        for family in _families(alike, lambda case: replace(case, threads=1)):
-            first = family[0]
-            frame = self._frame(
-                f"threads {first.workload}",
-                f"{title(first)}: bring-up time by threads",
-                self._words(f"{format_size(first.device_bytes)} device"),
-                "time (ms)",
-            )
-            values: dict[str, dict[int, Estimate]] = {}
-            limits = {}
-            for case in family:
-                for name, line in self._few(case).items():
-                    values.setdefault(name, {})[case.threads] = line.time
-                    if line.limit_ms:
-                        limits[case.threads] = line.limit_ms
-            drawn.append(
-                curves.draw(
-                    frame, values, ("fill limit", limits), "threads (number)", as_bytes=False
+    def times(self, members: list[Case]) -> list[Plot]:
+        """Draw the times, or the bandwidths of copies, and every run."""
+        first = members[0]
+        copy = is_copy(first)
+        axis = "copied (GB/s)" if copy else "time (ms)" if is_memmap(first) else "time (µs)"
+        name = _namer(members)
+        groups = []
+        for case in members[:_MOST_GROUPS]:
+            lines = self._few(case)
+            limits = [at for line in lines.values() if (at := line.limit_ms)]
+            limit_ms = statistics.median(limits) if limits else None
+            groups.append(
+                Group(
+                    name(case),
+                    {key: _in_unit(case, line.time) for key, line in lines.items()},
+                    limit_ms and _in_unit(case, Estimate(limit_ms, limit_ms, limit_ms, 1)).value,
                 )
             )
-        return drawn
-
-    def _ratios_and_runs(
-        self, members: list[Case], about: str, kind: str, heading: str
-    ) -> list[Plot]:
-        drawn = []
-        name = self._name_of(members)
-        groups = [group for group in self._groups(members, _paired) if group.values]
-        if groups:
-            frame = self._frame(
-                f"gain {kind}",
-                heading,
-                about,
-                f"gain (x, {self._judged.result.against} over this)",
-                f"{_GAIN_NOTE} The grey band is the difference of the same code from itself.",
-            )
-            drawn.append(ratios.draw(frame, groups))
+        about = self._about(members)
+        limit = "best plain loop" if copy else "fill limit"
+        frame = self._frame("time", "speed" if copy else "time", about, axis)
         runs = [
             (name(case), {key: line.row.runs_ms for key, line in self._few(case).items()})
             for case in members[:_MOST_GROUPS]
         ]
-        of = f"{heading.partition(':')[0]}: every" if kind else "Every"
-        frame = self._frame(
-            f"samples {kind}",
-            f"{of} run, about its median",
-            about,
-            "difference from the median (%)",
-            "The box holds the middle half of the runs.",
-        )
-        drawn.append(deviations.draw(frame, runs))
-        return drawn
+        note = "The box holds the middle half of the runs."
+        axis = "difference from the median (%)"
+        return [
+            bars.draw(frame, groups, limit, 1 if copy or is_memmap(first) else 2),
+            deviations.draw(self._frame("runs", "every run", about, axis, note), runs),
+        ]
 
-    def _groups(
-        self,
-        members: list[Case],
-        value: Callable[[Line], Estimate | None],
-        limit: Callable[[Line], float | None] = lambda line: None,
-    ) -> list[Group]:
-        name = self._name_of(members)
-        groups = []
-        for case in members[:_MOST_GROUPS]:
-            lines = self._few(case)
-            values = {key: found for key, line in lines.items() if (found := value(line))}
-            limits = [at for line in lines.values() if (at := limit(line))]
-            groups.append(
-                Group(
-                    name(case),
-                    values,
-                    statistics.median(limits) if limits else None,
-                    self._judged.floor(case),
-                    _fastest_of(lines),
-                )
+    def against_size(self, members: Sequence[Case]) -> list[Plot]:
+        """Draw the time of a page against the device's size, for cases of several sizes."""
+        fewest = min((case.threads for case in members), default=1)
+        alike = [case for case in members if case.threads == fewest]
+        return [
+            self._curves(
+                family,
+                self._frame(
+                    "size",
+                    "time per page by device size",
+                    self._words(cases.threads(fewest), cases.returns_of(family[0].returns)),
+                    "time per struct page (ns)",
+                ),
+                lambda case: case.device_bytes,
+                lambda case: 1e6 / case.pages,
+                "size of the device (logarithmic)",
+                as_bytes=True,
             )
-        return groups
+            for family in _families(alike, cases.of_any_size)
+        ]
+
+    def against_threads(self, members: Sequence[Case]) -> list[Plot]:
+        """Draw the time against the number of threads, for cases of several numbers."""
+        most = max((case.device_bytes for case in members), default=0)
+        alike = [case for case in members if case.device_bytes == most]
+        return [
+            self._curves(
+                family,
+                self._frame(
+                    "threads",
+                    "time by threads",
+                    self._words(_device(most), cases.returns_of(family[0].returns)),
+                    "time (ms)",
+                ),
+                lambda case: case.threads,
+                lambda case: 1,
+                "threads (number)",
+                as_bytes=False,
+            )
+            for family in _families(alike, lambda case: replace(case, threads=1))
+        ]
+
+    def _curves(
+        self,
+        family: list[Case],
+        frame: Frame,
+        at: Callable[[Case], int],
+        scale: Callable[[Case], float],
+        axis: str,
+        *,
+        as_bytes: bool,
+    ) -> Plot:
+        values: dict[str, dict[int, Estimate]] = {}
+        limits = {}
+        for case in family:
+            for name, line in self._few(case).items():
+                values.setdefault(name, {})[at(case)] = line.time.times(scale(case))
+                if line.limit_ms:
+                    limits[at(case)] = line.limit_ms * scale(case)
+        return curves.draw(frame, values, ("fill limit", limits), axis, as_bytes=as_bytes)
 
     def _few(self, case: Case) -> dict[str, Line]:
         return dict(itertools.islice(self._judged.lines[case].items(), _MOST_SERIES))
 
-    def _name_of(self, members: list[Case]) -> Callable[[Case], str]:
-        """Return the function that names a case in a plot, without the parts in _about()."""
-        sizes = len({case.device_bytes for case in members})
-        folios = len({case.folio_bytes for case in members})
-
-        def name(case: Case) -> str:
-            bare = title(replace(case, folio_bytes=0)) if folios == 1 else title(case)
-            return bare if sizes == 1 else f"{bare}, {format_size(case.device_bytes)}"
-
-        return name
-
     def _about(self, members: list[Case]) -> str:
         """Return the properties that the cases have in common, in words."""
-        parts = []
-        sizes = {case.device_bytes for case in members}
-        if len(sizes) == 1:
-            size = format_size(*sizes)
-            parts.append(f"{size} a run" if is_copy(members[0]) else f"{size} device")
-        if is_copy(members[0]) and len({case.folio_bytes for case in members}) == 1:
-            parts.append(cases.folios(members[0].folio_bytes))
-        threads = {case.threads for case in members}
-        if len(threads) == 1:
-            parts.append(cases.threads(*threads))
-        if len(members) > _MOST_GROUPS:
-            parts.append(f"{_MOST_GROUPS} of {len(members)}")
-        return self._words(*parts)
+        first = members[0]
+        sizes, threads, kinds = (
+            {getattr(case, name) for case in members}
+            for name in ("device_bytes", "threads", "returns")
+        )
+        size = format_size(first.device_bytes)
+        return self._words(
+            ("" if len(sizes) > 1 else f"{size} a run" if is_copy(first) else _device(*sizes)),
+            cases.folios(first.folio_bytes) if first.folio_bytes else "",
+            cases.threads(*threads) if len(threads) == 1 else "",
+            cases.returns_of(*kinds) if len(kinds) == 1 else "",
+            f"{_MOST_GROUPS} of {len(members)}" if len(members) > _MOST_GROUPS else "",
+        )
 
     def _words(self, *parts: str) -> str:
         result = f"result {self._tag}" if self._tag else ""
-        return ", ".join(part for part in (result, *parts, self._how) if part)
+        return ", ".join(part for part in (result, *parts) if part)
 
     def _frame(self, kind: str, heading: str, about: str, axis: str, note: str = "") -> Frame:
-        return Frame(self._names(kind, *self._slug), heading, about, axis, note)
+        name = self._names(kind, self._workload, self._tag)
+        return Frame(name, f"{self._workload}: {heading}", about, axis, note)
+
+
+def _namer(members: list[Case]) -> Callable[[Case], str]:
+    """Return the function that names a case in a plot, without what _about() says of all."""
+    sizes = {case.device_bytes for case in members}
+    kinds = {case.returns for case in members}
+
+    def name(case: Case) -> str:
+        bare = cases.title(replace(case, folio_bytes=0))
+        own = bare.removeprefix(f"{case.workload}, ") if bare != case.workload else ""
+        parts = (
+            own,
+            format_size(case.device_bytes) if len(sizes) > 1 else "",
+            cases.returns_of(case.returns) if len(kinds) > 1 else "",
+        )
+        return ", ".join(part for part in parts if part) or case.workload
+
+    return name
 
 
 def _families(members: list[Case], key: Callable[[Case], Case]) -> list[list[Case]]:
@@ -253,15 +194,12 @@ def _families(members: list[Case], key: Callable[[Case], Case]) -> list[list[Cas
     return families[:_MOST_PLOTS]
 
 
-def _bandwidth(time: Estimate, size: int) -> Estimate:
-    """Return GB/s from the milliseconds that `size` bytes take."""
-    return time.inverse().times(size / 1e6)
+def _device(size: int) -> str:
+    return f"{format_size(size)} device"
 
 
-def _fastest_of(lines: dict[str, Line]) -> dict[str, float]:
-    """Return the gains of the fastest runs."""
-    return {name: line.gain.fastest for name, line in lines.items() if line.gain}
-
-
-def _paired(line: Line) -> Estimate | None:
-    return line.gain.paired if line.gain else None
+def _in_unit(case: Case, ms: Estimate) -> Estimate:
+    """Return the GB/s of a copy, the ms of a memmap, or the µs of a step of an operation."""
+    if is_copy(case):
+        return ms.inverse().times(case.device_bytes / 1e6)
+    return ms if is_memmap(case) else ms.times(1e3 / units(case))

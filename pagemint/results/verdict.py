@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from pagemint.base.returns import PLAIN
 from pagemint.results import cases, estimates
 from pagemint.results.cases import Condition, condition, is_copy, title
 from pagemint.results.estimates import Estimate, Gain
@@ -224,10 +225,11 @@ class Judged:
             found.setdefault(condition(case), []).append(case)
         return found
 
-    def headlines(self) -> list[str]:
-        """Return a sentence for each workload: on the largest device, with the fewest threads.
+    def sentences(self) -> dict[str, list[str]]:
+        """Return sentences by workload, on the largest device, with the fewest threads.
 
-        The sentence about a copy is about the CPU class that gains least.
+        Those on plain returns come first. A sentence about a copy is about the CPU class that
+        gains least.
         """
         chosen: dict[tuple[object, ...], list[Line]] = {}
         for case in self.largest(self.lines):
@@ -237,7 +239,10 @@ class Judged:
                 chosen.setdefault(key, []).append(line)
         against = self.result.against
         over = "" if against == "base" else f"; compared with {against}"
-        return [_headline(lines, over) for lines in chosen.values()]
+        found: dict[str, list[str]] = {}
+        for lines in sorted(chosen.values(), key=lambda lines: lines[0].row.case.returns != PLAIN):
+            found.setdefault(lines[0].row.case.workload, []).append(_headline(lines, over))
+        return found
 
     def noise(self) -> list[str]:
         """Return sentences on how small a difference this machine's times can show."""

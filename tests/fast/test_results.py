@@ -5,6 +5,7 @@ import datetime
 import json
 import os
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -347,7 +348,7 @@ def test_a_result_with_any_part_changed_is_refused_or_judged(body: dict[str, Any
         return
     one = Judged(result)
     assert compare(one, one).heading
-    assert all(line.isprintable() for line in [*one.headlines(), *one.noise()])
+    assert all(line.isprintable() for line in [*chain(*one.sentences().values()), *one.noise()])
     json.dumps(writer.body(result), allow_nan=False)
 
 

@@ -70,7 +70,7 @@ def test_guests_are_not_paired_and_emulated_times_not_judged() -> None:
     gains = [line.gain for lines in kvm.lines.values() for line in lines.values()]
     assert not any(gain.paired.paired for gain in gains if gain)
     assert all(line.gain for lines in kvm.lines.values() for line in list(lines.values())[1:])
-    assert tcg.headlines() == []
+    assert tcg.sentences() == {}
     assert tcg.noise() == ["The guests were emulated: their times mean nothing."]
     assert not any(line.verdict for lines in tcg.lines.values() for line in lines.values())
     assert "emulated" in compare(kvm, tcg).heading
@@ -103,18 +103,18 @@ def test_two_threads_are_shown_without_one() -> None:
     one = Judged(reader.parse(json.dumps(body).encode(), "a.json"))
     (case,) = one.largest(one.lines)
     assert case.threads == 2
-    assert "2 threads" in " ".join(one.headlines())
+    assert "2 threads" in str(one.sentences())
 
 
 def test_headlines_say_what_was_gained() -> None:
-    (said,) = judged(workloads=("fsdax",), noise=0.002).headlines()
+    (said,) = judged(workloads=("fsdax",), noise=0.002).sentences()["fsdax"]
     assert said.startswith("fsdax, 100 GB, 1 thread, plain returns: streaming is 1.6")
     assert "x faster (12 pairs: 1.6" in said
     assert said.endswith("; 0.98 of the limit.")
 
 
 def test_the_headline_of_a_copy_is_about_the_class_that_gains_least() -> None:
-    said = judged(folio=True, noise=0.002).headlines()[2:]
+    said = judged(folio=True, noise=0.002).sentences()["folio"]
     assert [text.split(",")[0] for text in said] == 2 * [
         "folio_copy",
         "folio_mc_copy",
@@ -153,7 +153,7 @@ def test_a_machine_is_noisy_if_a_quarter_of_its_gains_are(others: int, noisy: bo
     assert [line.row.variant for line in one.noisy_lines] == ["streaming"]
     word = "noisy" if noisy else "quiet"
     assert f"This machine is {word}: in 1 of {1 + others} gains" in one.noise()[0]
-    assert one.headlines()[0].endswith("; noisy.")
+    assert one.sentences()["fsdax"][0].endswith("; noisy.")
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
@@ -27,15 +27,11 @@ class Group:
         name: its label at the axis.
         values: the value of each series that has one.
         limit: the value of its limit, if that is known.
-        noise: the ratio by which the same code differs from itself, 1 if that is not known.
-        fastest: the ratio of the fastest runs of each series; only plots of ratios draw it.
     """
 
     name: str
     values: dict[str, Estimate]
     limit: float | None = None
-    noise: float = 1.0
-    fastest: dict[str, float] = field(default_factory=dict)
 
 
 def grouped(
@@ -82,7 +78,7 @@ def spans_of(groups: Iterable[Group]) -> Iterator[tuple[float, float, Group]]:
         top = bottom + _GAP
 
 
-def folded(text: str) -> str:
+def folded(text: str, line: int = _LINE) -> str:
     """Return the name of a group, broken into lines that leave room for the plot."""
-    folded = [part for line in text.split("\n") for part in textwrap.wrap(line, _LINE)]
+    folded = [part for each in text.split("\n") for part in textwrap.wrap(each, line)]
     return "\n".join(folded if len(folded) <= _LINES else [*folded[: _LINES - 1], "…"])
