@@ -116,6 +116,22 @@ def test_a_worktree_without_its_repository(repository: Path, tmp_path: Path) -> 
     assert _names(base.path) == _names(tmp_path / "worktree") - {".git"}
 
 
+def test_a_tree_on_a_read_only_mount(repository: Path, tmp_path: Path) -> None:
+    mount = tmp_path / "read only"
+    mount.mkdir()
+    argv = ("mount", "-o", "bind,ro", repository, mount)
+    if subprocess.run(argv, capture_output=True).returncode:
+        pytest.skip("only root can mount")
+    try:
+        with pytest.raises(OSError, match="Read-only"):
+            (mount / "new").touch()
+        base, patched = _pair(mount)
+        assert (base.path / "Kconfig").read_text() == "changed\n"
+        assert (patched.path / "mm/mm_init.c").read_bytes() != (mount / "mm/mm_init.c").read_bytes()
+    finally:
+        subprocess.run(["umount", mount], check=True)
+
+
 def test_a_hook_of_the_repository_does_not_run(repository: Path, tmp_path: Path) -> None:
     hook = tmp_path / "hook"
     hook.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
