@@ -23,8 +23,9 @@ and with all of them in their default mode (now): [operations.md](operations.md)
 has 8.1 GiB, device-private memory 4 GiB. 1,024 folios of 2 MiB are allocated and freed, 64 are
 mapped, 32 migrated. fsdev is devdax under the driver `fsdev_dax`, for famfs. "Add kmem" gives
 devdax to the driver `kmem`; 16 or 64 memory blocks of it go online. "Shared memmap" means
-`memmap_shared=1`: sections share a memmap until they are used. A count is not a time, and small
-differences below ten million instructions are no gain."""
+`memmap_shared=1`: sections share a memmap until they are used. "Auto-online" adds 8 GiB that go
+online at once; "plug" and "unplug" resize a virtio-mem device between nothing and 8 GiB. A count
+is not a time, and small differences below ten million instructions are no gain."""
 
 _WAITS = """### Grace periods
 

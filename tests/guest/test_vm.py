@@ -3,6 +3,7 @@
 
 import json
 import os
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from guest_records import DEVICE, LONG, check_memmaps, missing_suites
 from kernel_lines import BASES
 
 from pagemint import cli
-from pagemint.guests.outside import binds, lab
+from pagemint.guests.outside import binds, checks, lab
 from pagemint.guests.outside.guest import Guest
 from pagemint.guests.outside.scenarios import Record
 from pagemint.trees import image, patches, trees
@@ -113,6 +114,18 @@ SHARED_CHECKS = (
     "files on {}",
 )
 
+VIRTIO_MEM_CHECKS = (
+    "plug",
+    "drop caches",
+    "compaction",
+    "offline and online",
+    "plug kept pages",
+    "unplug",
+    "plug what was unplugged",
+    "memory failure",
+    "unplug all",
+)
+
 LIMITS = ("memmap of 1 TiB", "100 binds of 1 TiB", "memmap of 16 TiB", "5 binds of 16 TiB")
 
 
@@ -142,6 +155,7 @@ def test_the_devices_work_as_memory(written: dict[str, Any]) -> None:
         ("kmem", "system-ram"),
         ("kmem", "back to devdax"),
         ("kmem-again", "hot-add and hot-remove"),
+        *(("virtio-mem", name) for name in VIRTIO_MEM_CHECKS),
         ("boot", "memory"),
         ("migrate", "moves between nodes"),
         ("migrate", "moves to a node without CPUs and back"),
@@ -182,3 +196,18 @@ def test_fio_finds_what_it_wrote(line: str) -> None:
         outcomes = {(one["scenario"], one["check"]): one["outcome"] for one in records}
         assert len(outcomes) == 9
         assert set(outcomes.values()) == {"pass"}, outcomes
+
+
+@LONG
+@pytest.mark.usefixtures("in_user_cache")
+def test_pages_of_virtio_mem_are_in_the_states_of_base(line: str) -> None:
+    said = []
+    guest = replace(Guest("tcg", DEVICE, 3600), **lab.SCENARIOS["virtio-mem"].guest)
+    for tree in trees.pair(patches.source_for(line, None)):
+        records, _ = guest.run(image.kernel(tree, lab.FRAGMENTS), "virtio-mem", 1, DEVICE)
+        # The text has a digest of the state of each page.
+        found = {one.name: one.said for one in checks.checks_of(tree.name, records)}
+        assert {one["outcome"] for one in records} == {"pass"}, found
+        assert tuple(found) == VIRTIO_MEM_CHECKS
+        said.append(found)
+    assert said[0] == said[1]

@@ -26,6 +26,9 @@ CPU = "qemu64,+pdpe1gb,+clflushopt,+clwb"
 DEVICE = 65 << 27
 """Bytes of the device. Its start is not aligned, so 64 whole memory blocks of 128 MiB fit."""
 
+SPARE = 3 * (8 << 30)
+"""Bytes of memory that a guest can add: a DIMM, and two virtio-mem devices."""
+
 MARK = "__x64_sys_personality"
 """The function that the plugin takes for a mark: inside/marks.py makes the guest call it."""
 
@@ -55,15 +58,30 @@ def run(kernels: list[Kernel], limit: float) -> list[Operation]:
     found = []
     for kernel in kernels:
         with step(f"counting operations in the {kernel.variant} kernel, some minutes"):
-            stock = isinstance(kernel, StockKernel)
-            found += count(kernel, limit, "stock-operations" if stock else "operations")
+            if isinstance(kernel, StockKernel):
+                found += count(kernel, limit, "stock-operations")
+            else:
+                found += count(kernel, limit)
+                found += count(kernel, limit, "operations-hot-added", spare=SPARE)
     return found
 
 
 def count(
-    kernel: Kernel, limit: float, scenario: str = "operations", device: int = DEVICE
+    kernel: Kernel,
+    limit: float,
+    scenario: str = "operations",
+    device: int = DEVICE,
+    spare: int = 0,
 ) -> list[Operation]:
-    """Return the operations of a scenario in one kernel, on a device of that many bytes."""
+    """Return the operations of a scenario in one kernel.
+
+    Args:
+        kernel: the kernel.
+        limit: seconds that a guest may take.
+        scenario: its name in inside/scenarios.py.
+        device: bytes of the device.
+        spare: bytes of memory that the guest can add.
+    """
     plugin = count_plugin.make()
     with tempfile.TemporaryDirectory(prefix="pagemint-count-") as name:
         directory = Path(name)
@@ -75,6 +93,7 @@ def count(
             cpus=1,
             options=" ".join((_OPTIONS, *options)),
             append="init_on_alloc=1",
+            spare=spare,
         )
         records, _ = guest.run(kernel, scenario, 1, DEVICE)
         windows = count_plugin.windows(directory)

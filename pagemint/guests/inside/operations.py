@@ -25,6 +25,7 @@ from pagemint.guests.inside.devices import (
     MEMORY,
     NAMESPACE,
     PROBE,
+    SECTION,
     Device,
     Namespace,
     PrivateMemory,
@@ -33,6 +34,7 @@ from pagemint.guests.inside.devices import (
     unbound_dax,
 )
 from pagemint.guests.inside.filesystems import ALIGNED, make, mounted
+from pagemint.guests.inside.hotadd import Dimm, Monitor, VirtioMem
 from pagemint.guests.inside.marks import Marks
 from pagemint.guests.inside.modes import Modes, counted, counts, permit_sharing
 
@@ -42,6 +44,7 @@ PRIVATE = 4 << 30  # bytes of device-private memory
 PRIVATE_FOLIOS = 1024
 MOVED = 32  # folios that migrate
 BLOCKS = (16, 64)  # memory blocks that go online
+ADDED = 8 << 30  # bytes of memory that is hot-added
 SETTLE = 0.3  # seconds
 TO_DEVICE, TO_SYSTEM = 2, 3  # commands of test_hmm
 
@@ -81,6 +84,27 @@ def on_device() -> Iterator[Record]:
     marks = _quiet()
     yield from _binds(marks, "fsdax map=dev", Namespace("pfn", "pmem"), None)
     yield from _shared_binds(marks, "dev", "pmem")
+
+
+def hot_added() -> Iterator[Record]:
+    """Hot-add memory of each kind that goes online at once, and remove it."""
+    marks, monitor = _quiet(), Monitor()
+    (MEMORY / "auto_online_blocks").write_text("online_movable")
+    yield {"running": "kmem"}
+    name, size = unbound_dax()
+    add = partial((DAX / "drivers/kmem/new_id").write_text, name)
+    yield marks.around("add kmem, auto-online", size, add)
+    yield {"running": "DIMM"}
+    dimm = Dimm(monitor, ADDED)
+    yield marks.around("add DIMM, auto-online", ADDED, dimm.add)
+    yield marks.around("remove DIMM", ADDED, dimm.remove)
+    for kind, block in (("sub", ALIGN), ("big", SECTION)):
+        yield {"running": f"virtio-mem, {kind}-blocks"}
+        device = VirtioMem(monitor, kind, ADDED, block)
+        yield marks.around(f"device_add virtio-mem, {kind}-blocks", 0, device.add)
+        for what, new in (("plug", ADDED), ("unplug", 0)):
+            resize = partial(device.resize, new)
+            yield marks.around(f"{what} virtio-mem, {kind}-blocks", ADDED, resize)
 
 
 def stock(modes: Modes) -> Iterator[Record]:

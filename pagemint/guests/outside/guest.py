@@ -49,6 +49,7 @@ class Guest:
             begins and ends within a section, or apart from the next one; x86 only.
         behind: number of nodes behind the device, which have equal parts of the memory there; x86
             only.
+        spare: bytes of memory that scenarios can add, by QEMU's monitor; 0 if none do; x86 only.
         provoked: a pattern of the complaint of the kernel that the scenarios provoke, if any.
     """
 
@@ -62,6 +63,7 @@ class Guest:
     regions: int = 1
     inset: int = 0
     behind: int = 1
+    spare: int = 0
     provoked: str | None = None
 
     def run(
@@ -140,6 +142,7 @@ class Guest:
             regions=self.regions,
             inset=self.inset,
             behind=self.behind,
+            spare=self.spare,
             stock=kernel.filler is not None,
         )
 

@@ -55,6 +55,11 @@ SCENARIOS = {
         },
     ),
     "kmem": Scenario(("kmem", "kmem-again")),
+    # Memory behind the device is left alone by the one CPU, which is on the node below it.
+    "virtio-mem": Scenario(
+        ("virtio-mem",),
+        guest={"device": SECTION_BYTES, "cpus": 1, "spare": 8 * SECTION_BYTES},
+    ),
     # The kernel's migration test uses two CPUs, and needs more to disturb them.
     "migrate": Scenario(("migrate", "folio", "migrate-selftest"), guest={"cpus": 3}),
     "boot": Scenario(("boot",)),

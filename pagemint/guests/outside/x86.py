@@ -15,6 +15,7 @@ from pagemint.base.run import run
 _LOW = 2 << 30  # bytes of guest memory below 4 GiB
 _DEVICE_START = 4 << 30
 _HIGH = 4 << 30  # bytes of guest memory behind the device
+_PORTS = ((1, "sub"), (2, "big"))  # for virtio-mem devices; see inside/hotadd.py
 
 
 def argv(
@@ -29,6 +30,7 @@ def argv(
     regions: int,
     inset: int,
     behind: int,
+    spare: int,
     stock: bool,
 ) -> list[str | Path]:
     """Return the command line of virtme-ng for a guest that runs the script `command`, and ends.
@@ -44,6 +46,7 @@ def argv(
         regions: number of equal parts of `device`.
         inset: bytes at both ends of each of them that are ordinary memory.
         behind: number of nodes behind the device.
+        spare: bytes of memory that the guest can add.
         stock: whether it is a stock kernel, which warns if one package has CPUs on two nodes.
     """
     # The device is a node of its own: kmem and migrate ask for memory by the node.
@@ -54,6 +57,8 @@ def argv(
         for start in range(_DEVICE_START, _DEVICE_START + regions * size, size)
     ]
     machine = " ".join([*machine_options(nodes, cpus, accel, stock=stock), options])
+    if spare:
+        machine += " " + _monitor_options(sum(nodes) + spare, shared / "monitor")
     # The guest looks for builds in the cache of this machine.
     inside = ["env", f"XDG_CACHE_HOME={cache.root().parent}", "sh", str(shared / "command")]
     return [
@@ -90,6 +95,25 @@ def machine_options(nodes: Sequence[int], cpus: int, accel: str, *, stock: bool)
         backend = f"memory-backend-ram,id=node{node},size={size},reserve=off"
         options.append(f"-object {backend} -numa node,memdev=node{node}{cpu}")
     return options
+
+
+def _monitor_options(most: int, socket: Path) -> str:
+    """Return QEMU's options for a guest that adds memory, up to `most` bytes.
+
+    The guest controls QEMU through a serial port. QEMU connects that port with its own monitor,
+    so nothing outside the guest takes part.
+    """
+    return " ".join(
+        [
+            f"-m slots=4,maxmem={most >> 20}M",
+            # A PCI device can be added only behind such a port.
+            *(f"-device pcie-root-port,id={name}-port,chassis={n}" for n, name in _PORTS),
+            f"-chardev socket,id=monitor,path={socket},server=on,wait=off",
+            "-mon chardev=monitor,mode=control",
+            f"-chardev socket,id=guest,path={socket}",
+            "-device virtserialport,chardev=guest,name=pagemint.monitor",
+        ]
+    )
 
 
 def environment() -> dict[str, str]:

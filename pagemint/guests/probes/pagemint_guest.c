@@ -14,6 +14,8 @@
  *            it; a memmap then gets some of it, if it takes blocks of 2 MiB
  *   scan     counts the words of the struct pages of scan_pages pages from scan_pfn
  *            that are mapped, and those of them that have the pattern
+ *   states   a line for each run of these pages in the same state: their number, the
+ *            references to each, its type ("absent" if it is not online), its flags
  *   zones    a line for each zone with memory: its node, its name, whether the
  *            kernel takes it to be contiguous, and whether it has no holes
  *
@@ -279,6 +281,48 @@ static int scan_show(struct seq_file *m, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(scan);
 
+/* The state of a page, in which a run of pages agrees. */
+struct state {
+	const char *type;
+	unsigned long flags;
+	int refs;
+};
+
+static struct state state_of(unsigned long pfn)
+{
+	struct page *page = pfn_to_online_page(pfn);
+	struct state state = { .type = "absent" };
+
+	if (!page)
+		return state;
+	state.refs = page_ref_count(page);
+	state.flags = *(unsigned long *)&page->flags & (BIT(NR_PAGEFLAGS) - 1);
+	state.type = PageBuddy(page) ? "buddy" : PageOffline(page) ? "offline" :
+		     page_has_type(page) ? "other" : "none";
+	return state;
+}
+
+static int states_show(struct seq_file *m, void *unused)
+{
+	unsigned long pfn, nr, end = scan_pfn + scan_pages;
+
+	for (pfn = scan_pfn; pfn < end; pfn += nr) {
+		const struct state state = state_of(pfn);
+
+		for (nr = 1; pfn + nr < end; nr++) {
+			const struct state next = state_of(pfn + nr);
+
+			if (next.type != state.type || next.flags != state.flags ||
+			    next.refs != state.refs)
+				break;
+		}
+		seq_printf(m, "%lu %d %s %lx\n", nr, state.refs, state.type, state.flags);
+		cond_resched();
+	}
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(states);
+
 /* Whether each pageblock is online and begins and ends in the zone. */
 static bool zone_is_whole(const struct zone *zone)
 {
@@ -487,6 +531,7 @@ static int __init pagemint_guest_init(void)
 	debugfs_create_u64("scan_pfn", 0600, dir, &scan_pfn);
 	debugfs_create_u64("scan_pages", 0600, dir, &scan_pages);
 	debugfs_create_file("soil", 0200, dir, NULL, &soil_fops);
+	debugfs_create_file("states", 0400, dir, NULL, &states_fops);
 	debugfs_create_file("zones", 0400, dir, NULL, &zones_fops);
 	add_folios(dir);
 	return 0;
