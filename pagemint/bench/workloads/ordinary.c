@@ -107,8 +107,11 @@ void __weak keep_pages_offline(struct page *page, unsigned long nr_pages);
 void __weak online_kept_page(struct page *page, unsigned int order);
 
 /* The pageblocks that the callback of a driver keeps offline, by their PFN. */
-enum native_driver { DRIVER_NONE, DRIVER_ONLINES, DRIVER_KEEPS, DRIVER_KEEPS_ODD, DRIVER_FORGETS };
+enum native_driver {
+	DRIVER_NONE, DRIVER_ONLINES, DRIVER_KEEPS, DRIVER_KEEPS_ODD, DRIVER_HYPERV, DRIVER_FORGETS,
+};
 static enum native_driver native_driver;
+static bool native_check;
 
 static bool native_kept(unsigned long pfn)
 {
@@ -116,18 +119,24 @@ static bool native_kept(unsigned long pfn)
 	       (native_driver == DRIVER_KEEPS_ODD && pfn / pageblock_nr_pages % 2);
 }
 
-/* The callback: checks its pages, and brings those online that it does not keep. */
+/* The callback: brings those pages online that it does not keep, and may check all. */
 static void native_online_page(struct page *page, unsigned int order)
 {
 	const bool fresh = keep_pages_offline;
 	unsigned long i;
 
-	for (i = 0; i < 1UL << order; i++)
+	for (i = 0; native_check && i < 1UL << order; i++)
 		if (PageOffline(page + i) == fresh || page_count(page + i) != !fresh)
 			native_fail("a page is in a state that no driver expects",
 				    page_to_pfn(page + i));
 	if (native_driver == DRIVER_FORGETS)
 		return;
+	/* hv_balloon brings pages online one by one in a base tree. */
+	if (native_driver == DRIVER_HYPERV && !fresh) {
+		for (i = 0; i < 1UL << order; i++)
+			generic_online_page(page + i, 0);
+		return;
+	}
 	if (native_driver == DRIVER_KEEPS_ODD && order > pageblock_order) {
 		native_online_page(page, order - 1);
 		native_online_page(page + (1UL << (order - 1)), order - 1);
@@ -154,10 +163,11 @@ static void native_online_kept(unsigned long pfn, unsigned long pages)
 }
 
 /*
- * hotplug tree= start= pages= block= [nid=] [unaccepted=] [driver=] [back=]: adds memory to
+ * hotplug tree= start= pages= block= [nid=] [unaccepted=] [driver=] [check=] [back=]: adds memory to
  * an empty zone and brings it online, one block of BLOCK pages after the other.
  * Blocks are aligned, so the first one may be shorter. With driver=N the callback of
- * a driver decides which pages go online: a value of enum native_driver. With back=1 the pages
+ * a driver decides which pages go online: a value of enum native_driver. With check=1 it looks
+ * at each page first. With back=1 the pages
  * that it keeps go online once all blocks are. START + PAGES must be aligned to the
  * largest buddy, as the kernel demands. Answers init= and walk= (ns before and after
  * the notifiers) and events=.
@@ -170,6 +180,7 @@ NATIVE_COMMAND(hotplug)
 
 	native_zone(r, pfn, left);
 	native_driver = native_number_or(r, "driver", DRIVER_NONE);
+	native_check = native_number_or(r, "check", 0);
 	if (native_driver)
 		set_online_page_callback(native_online_page);
 	else

@@ -31,6 +31,15 @@ _CHUNK = 4 << 20
 _NUMBERS = (1, 64, 1024, 8192)
 """The blocks of 128 MiB that are brought online, by their number in the zone."""
 
+_DRIVERS = {"none kept": 1, "half kept": 3, "all kept": 2, "Hyper-V": 4}
+"""The values of enum native_driver that are timed, by the pages that the driver keeps offline.
+
+hv_balloon keeps none, but mainline brings them online one by one.
+"""
+
+_DRIVER_BLOCKS = 64
+"""The blocks of 128 MiB that a driver adds."""
+
 _TIMED_PFN = FIRST_PFN + (_NUMBERS[-1] - 1) * SECTION
 """The first page of the block that is timed: all blocks that are online before it are below."""
 
@@ -76,6 +85,41 @@ def _hotplug(variant: Variant, case: Case, host: Host) -> Timed:
     )
     init, walk = int(answer["init"]), int(answer["walk"])
     return Timed(init + walk, walk)
+
+
+def _driver_memory(asked: Asked) -> int:
+    return _DRIVER_BLOCKS * SECTION * STRUCT_PAGE
+
+
+def _driver_setup(host: Host, asked: Asked) -> int:
+    return int(host.ask("map", first=FIRST_PFN, pages=_DRIVER_BLOCKS * SECTION)["huge"])
+
+
+def _driver_tasks(asked: Asked) -> Iterable[Task]:
+    pages = _DRIVER_BLOCKS * SECTION
+    for kept, number in _DRIVERS.items():
+        case = Case(
+            "driver",
+            pages * PAGE,
+            pages,
+            returns=asked.returns,
+            operation=kept,
+            times=_DRIVER_BLOCKS,
+        )
+        for variant in asked.plain:
+            yield Task(case, variant, partial(_driver, variant, number))
+
+
+def _driver(variant: Variant, number: int, host: Host) -> Timed:
+    answer = host.ask(
+        "hotplug",
+        tree=variant.tree,
+        start=FIRST_PFN,
+        pages=_DRIVER_BLOCKS * SECTION,
+        block=SECTION,
+        driver=number,
+    )
+    return Timed(int(answer["init"]) + int(answer["walk"]))
 
 
 def _online_memory(asked: Asked) -> int:
@@ -136,6 +180,9 @@ def _loops(host: Host, asked: Asked) -> Iterable[Loop]:
 
 WORKLOADS = (
     Workload("hotplug", _hotplug_memory, map_memmap, _hotplug_tasks, _loops),
+    Workload(
+        "driver", _driver_memory, _driver_setup, _driver_tasks, lambda host, asked: (), sized=False
+    ),
     Workload("boot", _boot_memory, map_memmap, _boot_tasks, _loops),
     Workload(
         "online", _online_memory, _online_setup, _online_tasks, lambda host, asked: (), sized=False
