@@ -35,6 +35,8 @@ _WALK = "__pageblock_pfn_to_page"  # visits a pageblock of a zone
 _BLOCK = 1 << 15  # pages of a memory block
 _MIB = 1 << 20
 _LARGE = 100 << 30  # bytes of a device
+HOT_ADDED = "operations-hot-added"
+_PLUGS = ("plug virtio-mem, sub-blocks", "plug virtio-mem, big-blocks")
 
 Run = dict[str, Operation]
 
@@ -168,3 +170,18 @@ def test_an_unbind_waits_for_one_grace_period_less(runs: dict[str, list[Run]]) -
     for function in WAITS:
         base, patched = (calls(runs[tree][0], unbind, function) for tree in runs)
         assert base == patched, function
+
+
+@LONG
+def test_memory_that_goes_online_is_written_once_behind_its_zeroing(kernels: list[Kernel]) -> None:
+    added = [
+        {one.name: one.total for one in counts.count(kernel, 3600, HOT_ADDED, spare=counts.SPARE)}
+        for kernel in kernels
+    ]
+    # 8 GiB have 128 MiB of memmap, which the page allocator zeroes first.
+    memmap = 128 * _MIB
+    for name in ("add kmem, auto-online", "add DIMM, auto-online", *_PLUGS):
+        before, now = (totals[name] for totals in added)
+        assert before.stored > 2.4 * memmap, name
+        assert 2 * memmap < now.stored < 2.1 * memmap, name
+        assert now.instructions < 0.4 * before.instructions, name
