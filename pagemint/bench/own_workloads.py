@@ -9,7 +9,7 @@ from pagemint.base.errors import Failure
 from pagemint.bench.kernel_half import KernelHalf
 from pagemint.bench.link import Program
 from pagemint.bench.process import Answer, Host
-from pagemint.bench.workload import FIRST_PFN, Asked, Task, Timed, Variant, Workload, map_pages
+from pagemint.bench.workload import FIRST_PFN, Settings, Task, Timed, Variant, Workload, map_pages
 from pagemint.results.cases import size_of
 from pagemint.results.rows import Case
 from pagemint.trees.trees import blamed
@@ -60,28 +60,28 @@ def _workload(file: Path, name: str, about: Answer) -> Workload:
         raise Failure(f"{file.name}: .moved of {name} is too large", "give less than 2^32")
     return Workload(
         name=name,
-        memory=lambda asked: pages * PAGE,
-        setup=lambda host, asked: map_pages(host, pages),
+        memory=lambda settings: pages * PAGE,
+        setup=lambda host, settings: map_pages(host, pages),
         tasks=partial(_tasks, file.name, name, about),
-        loops=lambda host, asked: (),
+        loops=lambda host, settings: (),
         sized=False,
         file=file.stem,
     )
 
 
-def _tasks(file: str, name: str, about: Answer, asked: Asked) -> Iterable[Task]:
+def _tasks(file: str, name: str, about: Answer, settings: Settings) -> Iterable[Task]:
     moved, times = int(about["moved"]), int(about["times"])
     case = Case(
         name,
         max(1, moved * times),
         int(about["pages"]),
-        returns=asked.returns,
+        returns=settings.returns,
         operation=size_of(moved) if moved else "run",
         times=times,
     )
     # Base a second time shows the noise: nothing else is known about a user's code.
     again = {BASE: (Variant(BASE), Variant(AGAIN))}
-    for variant in (one for plain in asked.plain for one in again.get(plain.tree, (plain,))):
+    for variant in (one for plain in settings.plain for one in again.get(plain.tree, (plain,))):
         yield Task(case, variant, partial(_run, file, name, variant))
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pagemint.base.errors import Failure, TreeFailure
 from pagemint.bench.left_out import LeftOut
 from pagemint.bench.process import Host
-from pagemint.bench.workload import Asked, Loop, Task, Timed, Workload
+from pagemint.bench.workload import Loop, Settings, Task, Timed, Workload
 from pagemint.results import estimates
 from pagemint.results.rows import Case, Limit, Row
 
@@ -19,7 +19,7 @@ _CHOICE = 3  # after so many rounds only the fastest of competing plain loops go
 
 
 @dataclass(frozen=True)
-class Patience:
+class Budget:
     """The number of rounds, and the time for further rounds.
 
     Attributes:
@@ -31,7 +31,7 @@ class Patience:
     seconds: float = 10.0
 
 
-class _Taken:
+class _Samples:
     """The runs of one workload so far."""
 
     def __init__(self, tasks: Sequence[Task], loops: Sequence[Loop], against: str) -> None:
@@ -123,8 +123,8 @@ class _Taken:
 def measure(
     hosts: Iterator[Host],
     workload: Workload,
-    asked: Asked,
-    patience: Patience,
+    settings: Settings,
+    budget: Budget,
     done: Callable[[float], None],
     left_out: LeftOut,
 ) -> tuple[list[Row], list[Limit]]:
@@ -134,8 +134,8 @@ def measure(
         hosts: yields hosts that are set up; the next one is taken after workload.rounds rounds,
             and after a failure.
         workload: the workload.
-        asked: the settings.
-        patience: the number of rounds.
+        settings: the settings.
+        budget: the number of rounds.
         done: called after each round.
         left_out: the trees that do not take part; receives those that fail.
 
@@ -146,39 +146,39 @@ def measure(
         Failure: the workload has no tasks, or the host fails.
     """
     order = random.Random(_SEED)
-    tasks = list(workload.tasks(asked))
+    tasks = list(workload.tasks(settings))
     if not tasks:
         raise Failure(f"the workload {workload.name} has no tasks", "its tasks() must yield some")
     able = [task for task in tasks if not left_out.has(workload.name, task.variant.tree)]
-    if able != tasks and not left_out.comparable(workload.name, _trees(able), asked.against):
+    if able != tasks and not left_out.comparable(workload.name, _trees(able), settings.against):
         return [], []
     host = next(hosts)
-    taken = _Taken(able, list(workload.loops(host, asked)), asked.against)
+    samples = _Samples(able, list(workload.loops(host, settings)), settings.against)
     begun = time.monotonic()
     number = 0
     fresh = True
-    while number < patience.least or (
-        time.monotonic() - begun < patience.seconds and not taken.is_known()
+    while number < budget.least or (
+        time.monotonic() - begun < budget.seconds and not samples.is_known()
     ):
         if workload.rounds and number % workload.rounds == 0 and not fresh:
             host, fresh = next(hosts), True
         try:
             if fresh:
                 # The first round in a process does not count.
-                taken.round(host, order)
-            timed, looped = taken.round(host, order)
+                samples.round(host, order)
+            timed, looped = samples.round(host, order)
         except TreeFailure as failure:
             left_out.failed(workload.name, failure)
-            taken.drop(failure.tree)
-            if not left_out.comparable(workload.name, _trees(taken.tasks), asked.against):
+            samples.drop(failure.tree)
+            if not left_out.comparable(workload.name, _trees(samples.tasks), settings.against):
                 return [], []
             host, fresh = next(hosts), True
             continue
         fresh = False
-        taken.add(timed, looped)
+        samples.add(timed, looped)
         number += 1
         done(1)
-    return taken.result()
+    return samples.result()
 
 
 def _trees(tasks: Sequence[Task]) -> set[str]:

@@ -29,7 +29,7 @@ NEXT = Variant(PATCHED, PUBLISHED)
 
 
 @dataclass(frozen=True)
-class Asked:
+class Settings:
     """The settings of a bench.
 
     Attributes:
@@ -109,10 +109,10 @@ class Workload:
     """
 
     name: str
-    memory: Callable[[Asked], int]
-    setup: Callable[[Host, Asked], int]
-    tasks: Callable[[Asked], Iterable[Task]]
-    loops: Callable[[Host, Asked], Iterable[Loop]]
+    memory: Callable[[Settings], int]
+    setup: Callable[[Host, Settings], int]
+    tasks: Callable[[Settings], Iterable[Task]]
+    loops: Callable[[Host, Settings], Iterable[Loop]]
     rounds: int = 0
     sized: bool = True
     since: tuple[int, int] = (0, 0)
@@ -120,14 +120,14 @@ class Workload:
     file: str = ""
 
 
-def memmap_bytes(asked: Asked) -> int:
+def memmap_bytes(settings: Settings) -> int:
     """Return the size of the memmap of the device."""
-    return asked.device_bytes // PAGE * STRUCT_PAGE
+    return settings.device_bytes // PAGE * STRUCT_PAGE
 
 
-def map_memmap(host: Host, asked: Asked) -> int:
+def map_memmap(host: Host, settings: Settings) -> int:
     """Map the device's memmap in a host; return how many of its bytes are in huge pages."""
-    return map_window(host, asked.device_bytes // PAGE)
+    return map_window(host, settings.device_bytes // PAGE)
 
 
 def map_window(host: Host, pages: int) -> int:
@@ -141,13 +141,19 @@ def map_pages(host: Host, pages: int) -> int:
     return int(host.ask("memory", first=FIRST_PFN, pages=pages)["huge"])
 
 
-def fill_loops(host: Host, asked: Asked, threads: Sequence[int]) -> Iterable[Loop]:
+def fill_loops(host: Host, settings: Settings, threads: Sequence[int]) -> Iterable[Loop]:
     """Return the plain loops that fill the memmap of the device."""
-    pages = asked.device_bytes // PAGE
+    pages = settings.device_bytes // PAGE
     for count in threads:
         for name in host.ask("fill_loops")["loop"].split(","):
             limit = Limit(
-                "fill", name, asked.device_bytes, pages, [], threads=count, returns=asked.returns
+                "fill",
+                name,
+                settings.device_bytes,
+                pages,
+                [],
+                threads=count,
+                returns=settings.returns,
             )
 
             def run(host: Host, name: str = name, count: int = count) -> int:

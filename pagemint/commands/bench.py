@@ -16,8 +16,8 @@ from pagemint.base.errors import TreeFailure
 from pagemint.base.progress import bar
 from pagemint.base.sizes import format_size
 from pagemint.bench.hosts import Hosts
-from pagemint.bench.rounds import Patience, measure
-from pagemint.bench.workload import Asked, Task, Workload
+from pagemint.bench.rounds import Budget, measure
+from pagemint.bench.workload import Settings, Task, Workload
 from pagemint.bench.workloads import known
 from pagemint.commands import bench_plan, options
 from pagemint.commands.bench_plan import ABORTED, PRECISE, UNDECIDED, Plan
@@ -111,16 +111,16 @@ def main(args: argparse.Namespace) -> int:
     rows: list[Row] = []
     limits: list[Limit] = []
     with Hosts(ready.programs) as hosts:
-        for workload, asked in bench_plan.settings(ready):
+        for workload, settings in bench_plan.runs(ready):
             with (
-                bench_plan.smaller_size(workload, asked),
-                bar(_title(workload, asked), ready.patience.least) as done,
+                bench_plan.smaller_size(workload, settings),
+                bar(_title(workload, settings), ready.budget.least) as done,
             ):
                 more, bounds = measure(
-                    hosts.of(workload, asked),
+                    hosts.of(workload, settings),
                     workload,
-                    asked,
-                    ready.patience,
+                    settings,
+                    ready.budget,
                     done,
                     ready.left_out,
                 )
@@ -152,27 +152,27 @@ def _judge_expected(args: argparse.Namespace, ready: Plan, expected: Expectation
     pair = (expected.over, expected.tree)
     if not ready.able:
         raise _unable(ready, expected)
-    workload, asked = bench_plan.settings(ready)[0]
+    workload, settings = bench_plan.runs(ready)[0]
     tasks: dict[tuple[Case, str], Task] = {}
-    for task in workload.tasks(asked):
+    for task in workload.tasks(settings):
         tasks.setdefault((task.case, task.variant.tree), task)
     if not {*pair} <= {tree for _, tree in tasks}:
         raise _unable(ready, expected)
     case = expected.case(case for case, _ in tasks)
     narrow = replace(
         workload,
-        tasks=lambda asked: [tasks[case, tree] for tree in pair],
-        loops=lambda host, asked: (),
-        rounds=ready.patience.least,
+        tasks=lambda settings: [tasks[case, tree] for tree in pair],
+        loops=lambda host, settings: (),
+        rounds=ready.budget.least,
     )
-    patience = Patience(least=expect.PLACEMENTS * ready.patience.least, seconds=0)
+    budget = Budget(least=expect.PLACEMENTS * ready.budget.least, seconds=0)
     with (
         Hosts(ready.programs) as hosts,
-        bench_plan.smaller_size(workload, asked),
-        bar(_title(workload, asked), patience.least) as done,
+        bench_plan.smaller_size(workload, settings),
+        bar(_title(workload, settings), budget.least) as done,
     ):
-        hosted = hosts.of(narrow, asked)
-        rows, _ = measure(hosted, narrow, asked, patience, done, ready.left_out)
+        hosted = hosts.of(narrow, settings)
+        rows, _ = measure(hosted, narrow, settings, budget, done, ready.left_out)
     if not rows:
         raise _unable(ready, expected)
     writer.write(args.json, ready.result(rows, [], hosts.huge_bytes))
@@ -189,8 +189,8 @@ def _unable(ready: Plan, expected: Expectation) -> TreeFailure:
     return TreeFailure(f"{tree} cannot run {expected.workload}", "name another workload", tree)
 
 
-def _title(workload: Workload, asked: Asked) -> str:
+def _title(workload: Workload, settings: Settings) -> str:
     words = [workload.name]
     if workload.sized:
-        words += [format_size(asked.device_bytes), returns.NAMES[asked.returns]]
+        words += [format_size(settings.device_bytes), returns.NAMES[settings.returns]]
     return f"timing {', '.join(words)}"

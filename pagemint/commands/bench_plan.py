@@ -18,9 +18,9 @@ from pagemint.bench import identity, link, own_workloads, timed, variants
 from pagemint.bench.kernel_half import KernelHalf
 from pagemint.bench.left_out import LeftOut
 from pagemint.bench.link import Program
-from pagemint.bench.rounds import Patience
+from pagemint.bench.rounds import Budget
 from pagemint.bench.variants import Variants
-from pagemint.bench.workload import Asked, Workload
+from pagemint.bench.workload import Settings, Workload
 from pagemint.bench.workloads import known
 from pagemint.commands import bench_room, options
 from pagemint.commands.options import check_writable
@@ -62,7 +62,7 @@ class Plan:
         sizes: the sizes of the device, in bytes.
         threads: the numbers of threads.
         quick: time plain returns alone.
-        patience: the rounds.
+        budget: the rounds.
         left_out: the trees that are left out of workloads.
     """
 
@@ -75,10 +75,10 @@ class Plan:
     sizes: Sequence[int]
     threads: tuple[int, ...]
     quick: bool
-    patience: Patience
+    budget: Budget
     left_out: LeftOut
 
-    def asked(self, workload: Workload, setting: Asked) -> Asked:
+    def settings(self, workload: Workload, setting: Settings) -> Settings:
         """Return a setting with the variants of a workload."""
         of = self.able[workload]
         return replace(setting, modal=of.modal, plain=of.plain, against=self.against)
@@ -116,12 +116,12 @@ def plan(args: argparse.Namespace, expected: Expectation | None) -> Plan:
     sizes = list(dict.fromkeys(_checked_size(text) for text in args.size.split(",")))
     threads = (1,) if expected else _threads(args.threads)
     count = expect.PLACEMENTS if expected else 1
-    patience = _patience(args.runs, args.precise, MOST_RUNS // count)
+    budget = _patience(args.runs, args.precise, MOST_RUNS // count)
     asked_trees = named.parse(args.tree or ())
     against = expected.over if expected else args.against
     for name in (against, expected.tree) if expected else (against,):
         _check_name(name, asked_trees)
-    check_machine(workloads, [Asked(size, threads) for size in sizes])
+    check_machine(workloads, [Settings(size, threads) for size in sizes])
     if expected:
         writer.check_file(args.json)  # there is no report
     else:
@@ -139,7 +139,7 @@ def plan(args: argparse.Namespace, expected: Expectation | None) -> Plan:
         made, needed, left_out, half, count, config, all_modes=all_modes
     )
     own = own_workloads.describe(programs[0], half, [tree.name for tree in compared])
-    check_machine(own, [Asked(0)])
+    check_machine(own, [Settings(0)])
     workloads += own
     if expected:
         workloads = [one for one in workloads if one.name == expected.workload]
@@ -154,7 +154,7 @@ def plan(args: argparse.Namespace, expected: Expectation | None) -> Plan:
         sizes,
         threads,
         args.quick,
-        patience,
+        budget,
         left_out,
     )
 
@@ -178,7 +178,7 @@ def _kernel(
     return replace(made, series=edited.digest(found.line), code=mine)
 
 
-def settings(of: Plan) -> list[tuple[Workload, Asked]]:
+def runs(of: Plan) -> list[tuple[Workload, Settings]]:
     """Return workloads with settings, in the order in which they are timed and shown.
 
     Plain returns come first, since they are the same on every machine, then workloads that no
@@ -188,18 +188,18 @@ def settings(of: Plan) -> list[tuple[Workload, Asked]]:
         Failure: no workload can run with these sizes.
     """
     workloads = sorted(of.able, key=_rank)
-    once = [(one, Asked(0, of.threads, of.kernel.returns)) for one in workloads if not one.sized]
-    found: list[tuple[Workload, Asked]] = []
+    once = [(one, Settings(0, of.threads, of.kernel.returns)) for one in workloads if not one.sized]
+    found: list[tuple[Workload, Settings]] = []
     for condition in dict.fromkeys((returns.PLAIN, of.kernel.returns)[: 1 if of.quick else 2]):
         for size in of.sizes:
-            asked = Asked(size, of.threads, condition)
+            asked = Settings(size, of.threads, condition)
             # memory() is 0 if the device is smaller than a compound or block of the workload.
             found += [(one, asked) for one in workloads if one.sized and one.memory(asked)]
         if condition == returns.PLAIN:
             found += once
     if not found:
         raise nothing()
-    return [(one, of.asked(one, asked)) for one, asked in found]
+    return [(one, of.settings(one, asked)) for one, asked in found]
 
 
 def _rank(workload: Workload) -> int:
@@ -354,11 +354,11 @@ def _present(workloads: Sequence[Workload], line: str, *, named: bool) -> list[W
     return [one for one in workloads if one not in absent]
 
 
-def _patience(runs: int | None, precise: bool, most: int) -> Patience:
+def _patience(runs: int | None, precise: bool, most: int) -> Budget:
     if runs is None:
-        return Patience(seconds=PRECISE) if precise else Patience()
+        return Budget(seconds=PRECISE) if precise else Budget()
     options.check_number("--runs", runs, 1, most)
-    return Patience(least=runs, seconds=0)
+    return Budget(least=runs, seconds=0)
 
 
 def _threads(text: str | None) -> tuple[int, ...]:
@@ -382,7 +382,7 @@ def _checked_size(text: str) -> int:
     return size
 
 
-def check_machine(workloads: Sequence[Workload], asked: Sequence[Asked]) -> None:
+def check_machine(workloads: Sequence[Workload], asked: Sequence[Settings]) -> None:
     """Check that this machine can run workloads, and has the memory for all settings.
 
     Raises:
@@ -408,7 +408,7 @@ def check_machine(workloads: Sequence[Workload], asked: Sequence[Asked]) -> None
 
 
 @contextmanager
-def smaller_size(workload: Workload, asked: Asked) -> Iterator[None]:
+def smaller_size(workload: Workload, asked: Settings) -> Iterator[None]:
     """Let a failure for want of memory name a --size that fits.
 
     The free memory was enough by its figures; half of what was needed is a safe choice.

@@ -5,7 +5,7 @@ import bisect
 from collections.abc import Collection
 
 from pagemint.base import machine
-from pagemint.bench.workload import Asked, Workload
+from pagemint.bench.workload import Settings, Workload
 
 SMALLEST = 2 << 20
 """Bytes of the smallest device: one compound."""
@@ -23,12 +23,12 @@ def free() -> int:
 
 def needed(workloads: Collection[Workload], size: int) -> int:
     """Return the most bytes that one of the workloads takes, for a device of `size` bytes."""
-    return max(one.memory(Asked(size)) for one in workloads)
+    return max(one.memory(Settings(size)) for one in workloads)
 
 
 def fitting(workloads: Collection[Workload], room: int) -> list[str]:
     """Return the names of the workloads for which `room` bytes are enough with some --size."""
-    return [one.name for one in workloads if one.sized or one.memory(Asked(0)) <= room]
+    return [one.name for one in workloads if one.sized or one.memory(Settings(0)) <= room]
 
 
 def largest(workloads: Collection[Workload], room: int) -> str | None:

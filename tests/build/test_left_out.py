@@ -20,8 +20,8 @@ from pagemint.bench.hosts import Hosts
 from pagemint.bench.kernel_half import KernelHalf
 from pagemint.bench.left_out import LeftOut
 from pagemint.bench.link import Program
-from pagemint.bench.rounds import Patience, measure
-from pagemint.bench.workload import Asked, Task, Timed, Variant, Workload
+from pagemint.bench.rounds import Budget, measure
+from pagemint.bench.workload import Settings, Task, Timed, Variant, Workload
 from pagemint.commands import bench_plan
 from pagemint.results import reader
 from pagemint.results.rows import Case, Row
@@ -64,10 +64,10 @@ def _timed(
     script = tmp_path / "host"
     script.write_text(_HOST.replace("BAD", bad).replace("FAULT", fault))
     script.chmod(0o755)
-    workload, asked = _workload(names), Asked(1, against=against)
+    workload, asked = _workload(names), Settings(1, against=against)
     with Hosts([Program(script, script, script, {})]) as hosts:
         hosted = hosts.of(workload, asked)
-        patience = Patience(least=2, seconds=0)
+        patience = Budget(least=2, seconds=0)
         return measure(hosted, workload, asked, patience, lambda done: None, left_out)[0]
 
 

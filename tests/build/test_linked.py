@@ -14,7 +14,7 @@ from pagemint.bench import join, link, timed, variants
 from pagemint.bench.join import Named
 from pagemint.bench.kernel_half import KernelHalf
 from pagemint.bench.process import Answer, Host
-from pagemint.bench.workload import Asked
+from pagemint.bench.workload import Settings
 from pagemint.bench.workloads import known
 from pagemint.trees import edited, objects, sources, trees
 from pagemint.trees.trees import Tree
@@ -22,7 +22,7 @@ from pagemint.words import BASE, PATCHED
 
 _GLUE = "arch/x86/lib/retpoline.o"  # the returns of every tree
 _DEVICE = files.BENCH / "workloads/device.c"  # the command that makes memmaps
-_ASKED = Asked(8 << 30, (1, 2))
+_ASKED = Settings(8 << 30, (1, 2))
 _WORKLOADS = [
     (line, name)
     for line in LINES
@@ -68,7 +68,7 @@ def test_a_workload_runs_with_the_objects_that_it_names(
     pair = trees.pair(sources.get(line))
     (program,) = link.link_placed(pair, objects.DEBIAN, 1, half)
     chosen = variants.choose(program, pair, "plain", all_modes=True)
-    asked = Asked(_ASKED.device_bytes, _ASKED.threads, "plain", chosen.modal, chosen.plain)
+    asked = Settings(_ASKED.device_bytes, _ASKED.threads, "plain", chosen.modal, chosen.plain)
     ran = 0
     times_memmaps = _DEVICE in own
     with (Host if times_memmaps else _Prepared)(program) as host:

@@ -22,7 +22,7 @@ from pagemint.bench import identity, link
 from pagemint.bench.left_out import LeftOut
 from pagemint.bench.process import Host
 from pagemint.bench.variants import able, choose
-from pagemint.bench.workload import Asked, Variant
+from pagemint.bench.workload import Settings, Variant
 from pagemint.bench.workloads import known
 from pagemint.report import page
 from pagemint.results import reader
@@ -295,7 +295,7 @@ def test_a_tree_of_another_version_takes_part(in_user_cache: None) -> None:
     # Its folios are copied as its own code lays them out.
     with Host(program) as host:
         host.patch("plain", "erms")
-        asked = Asked(0, plain=chosen.plain)
+        asked = Settings(0, plain=chosen.plain)
         folio = known()["folio"]
         folio.setup(host, asked)
         for task in folio.tasks(asked):

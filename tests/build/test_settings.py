@@ -20,7 +20,7 @@ from pagemint.base.errors import Failure, OutOfMemory
 from pagemint.bench import process
 from pagemint.bench.link import Program
 from pagemint.bench.process import Host
-from pagemint.bench.workload import Asked
+from pagemint.bench.workload import Settings
 from pagemint.bench.workloads import known
 from pagemint.commands import bench_plan, bench_room, doctor
 
@@ -149,12 +149,12 @@ def test_a_host_that_was_killed_says_why(
 
 def test_a_size_that_fits_is_named_after_a_kill(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "free", lambda: 10**9)
-    workload, asked = known()["fsdax"], Asked(100 * 10**9)
+    workload, asked = known()["fsdax"], Settings(100 * 10**9)
     with pytest.raises(OutOfMemory) as failed, bench_plan.smaller_size(workload, asked):
         raise OutOfMemory("it was killed", "buy memory")
     size = re.fullmatch(r"it was killed; --size (\d+)GB fits", str(failed.value))
     assert size
-    assert workload.memory(Asked(int(size[1]) * 10**9)) <= bench_room.free()
+    assert workload.memory(Settings(int(size[1]) * 10**9)) <= bench_room.free()
 
 
 _STREAMS = {

@@ -13,7 +13,7 @@ from pagemint import cli
 from pagemint.base import machine
 from pagemint.base.errors import Failure
 from pagemint.base.sizes import parse_size
-from pagemint.bench.workload import Asked
+from pagemint.bench.workload import Settings
 from pagemint.bench.workloads import known
 from pagemint.commands import bench_plan, bench_room, doctor
 
@@ -26,7 +26,7 @@ def _check(size: str, workloads: str | None) -> None:
     """
     names = workloads.split(",") if workloads else list(known())
     chosen = [known()[name] for name in names]
-    bench_plan.check_machine(chosen, [Asked(parse_size(size))])
+    bench_plan.check_machine(chosen, [Settings(parse_size(size))])
 
 
 @given(available=st.integers(1 << 26, 1 << 34))
@@ -79,5 +79,5 @@ def test_a_workload_that_does_not_fit_is_left_out(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize(("workload", "least"), [("populate", 128 << 20), ("boot", 4 << 20)])
 def test_a_workload_takes_no_device_without_a_whole_part(workload: str, least: int) -> None:
     memory = known()[workload].memory
-    assert memory(Asked(least)) > 0
-    assert memory(Asked(least - 4096)) == 0
+    assert memory(Settings(least)) > 0
+    assert memory(Settings(least - 4096)) == 0

@@ -10,7 +10,7 @@ from pagemint.base.errors import Failure
 from pagemint.bench.hosts import Hosts
 from pagemint.bench.link import Program
 from pagemint.bench.process import Host
-from pagemint.bench.workload import Asked, Workload
+from pagemint.bench.workload import Settings, Workload
 
 
 def test_a_host_that_loops_is_killed_after_an_error(tmp_path: Path) -> None:
@@ -29,7 +29,7 @@ def test_a_host_that_loops_is_killed_after_an_error(tmp_path: Path) -> None:
         pytest.raises(KeyboardInterrupt),
         Hosts([Program(script, script, script, {})]) as hosts,
     ):
-        next(hosts.of(workload, Asked(1)))
+        next(hosts.of(workload, Settings(1)))
         raise KeyboardInterrupt
     assert time.monotonic() - begun < 60
 

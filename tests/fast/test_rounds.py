@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from pagemint.bench.process import Host
-from pagemint.bench.rounds import _Taken
+from pagemint.bench.rounds import _Samples
 from pagemint.bench.workload import Task, Timed, Variant
 from pagemint.results.rows import Case
 
@@ -15,12 +15,12 @@ def _never(host: Host) -> Timed:
     raise NotImplementedError
 
 
-def _taken(*tasks: tuple[str, int, Callable[[int], float]]) -> _Taken:
+def _taken(*tasks: tuple[str, int, Callable[[int], float]]) -> _Samples:
     """Return the state after ten rounds: of each tree and number of threads, the ns of a run."""
     made = [
         Task(Case("fsdax", 4096, 1, threads), Variant(tree), _never) for tree, threads, _ in tasks
     ]
-    taken = _Taken(made, [], "a")
+    taken = _Samples(made, [], "a")
     for task, (_, _, of) in zip(made, tasks, strict=True):
         taken.runs[task] = [Timed(round(of(number))) for number in range(10)]
     return taken

@@ -8,8 +8,8 @@ from functools import partial
 from pagemint.bench.process import Host
 from pagemint.bench.workload import (
     FIRST_PFN,
-    Asked,
     Loop,
+    Settings,
     Task,
     Timed,
     Variant,
@@ -40,24 +40,24 @@ class _Device:
     order: int = 0
     altmap: bool = False
 
-    def pages(self, asked: Asked) -> int:
+    def pages(self, settings: Settings) -> int:
         """Return how many pages are initialised: whole compounds only."""
-        return asked.device_bytes // PAGE >> self.order << self.order
+        return settings.device_bytes // PAGE >> self.order << self.order
 
-    def memory(self, asked: Asked) -> int:
+    def memory(self, settings: Settings) -> int:
         """Return the bytes of the memmap, or 0 if no compound fits the device."""
-        return memmap_bytes(asked) if self.pages(asked) else 0
+        return memmap_bytes(settings) if self.pages(settings) else 0
 
-    def tasks(self, asked: Asked) -> Iterable[Task]:
+    def tasks(self, settings: Settings) -> Iterable[Task]:
         """Return every variant with one thread, and those that share work with more threads."""
-        for variant in asked.modal:
-            for threads in asked.threads if shares_work(variant) else (1,):
+        for variant in settings.modal:
+            for threads in settings.threads if shares_work(variant) else (1,):
                 case = Case(
                     self.name,
-                    asked.device_bytes,
-                    self.pages(asked),
+                    settings.device_bytes,
+                    self.pages(settings),
                     threads=threads,
-                    returns=asked.returns,
+                    returns=settings.returns,
                 )
                 yield Task(case, variant, partial(self._run, variant, case))
 
@@ -85,8 +85,8 @@ class _Device:
         return Timed(int(answer["ns"]))
 
 
-def _loops(host: Host, asked: Asked) -> Iterable[Loop]:
-    return fill_loops(host, asked, asked.threads)
+def _loops(host: Host, settings: Settings) -> Iterable[Loop]:
+    return fill_loops(host, settings, settings.threads)
 
 
 WORKLOADS = tuple(

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 
 from pagemint.bench.process import Host
-from pagemint.bench.workload import FIRST_PFN, Asked, Task, Timed, Variant, Workload, map_window
+from pagemint.bench.workload import FIRST_PFN, Settings, Task, Timed, Variant, Workload, map_window
 from pagemint.results.rows import Case
 from pagemint.words import PAGE, STRUCT_PAGE
 
@@ -25,27 +25,27 @@ _STEPS = {"dax-folio": ("init", "put"), "device-folio": ("init", "free")}
 _TYPES = {"dax-folio": "fsdax", "device-folio": "private"}
 
 
-def _memory(asked: Asked) -> int:
+def _memory(settings: Settings) -> int:
     return _TIMES * FOLIO * STRUCT_PAGE
 
 
-def _setup(host: Host, asked: Asked) -> int:
+def _setup(host: Host, settings: Settings) -> int:
     return map_window(host, _TIMES * FOLIO)
 
 
-def _tasks(workload: str) -> Callable[[Asked], Iterable[Task]]:
-    def tasks(asked: Asked) -> Iterable[Task]:
+def _tasks(workload: str) -> Callable[[Settings], Iterable[Task]]:
+    def tasks(settings: Settings) -> Iterable[Task]:
         for state in _FOLIOS:
             for step, part in zip(_STEPS[workload], ("make", "undo"), strict=True):
                 case = Case(
                     workload,
                     _TIMES * FOLIO * PAGE,
                     _TIMES * FOLIO,
-                    returns=asked.returns,
+                    returns=settings.returns,
                     operation=f"{step}, {state}",
                     times=_TIMES,
                 )
-                for variant in asked.plain:
+                for variant in settings.plain:
                     yield Task(case, variant, partial(_run, workload, variant, state, part))
 
     return tasks
@@ -78,7 +78,7 @@ WORKLOADS = tuple(
         memory=_memory,
         setup=_setup,
         tasks=_tasks(name),
-        loops=lambda host, asked: (),
+        loops=lambda host, settings: (),
         sized=False,
         since=(7, 3),
     )

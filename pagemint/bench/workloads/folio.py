@@ -11,8 +11,8 @@ from functools import partial
 from pagemint.bench.process import Host
 from pagemint.bench.workload import (
     FIRST_PFN,
-    Asked,
     Loop,
+    Settings,
     Task,
     Timed,
     Variant,
@@ -50,15 +50,15 @@ def _pages(order: int) -> int:
     return max(_SAMPLE // PAGE, 1 << order)
 
 
-def _memory(asked: Asked) -> int:
+def _memory(settings: Settings) -> int:
     return 2 * _LARGEST
 
 
-def _setup(host: Host, asked: Asked) -> int:
+def _setup(host: Host, settings: Settings) -> int:
     return map_pages(host, 2 * _LARGEST // PAGE)
 
 
-def _tasks(asked: Asked) -> Iterable[Task]:
+def _tasks(settings: Settings) -> Iterable[Task]:
     for order in ORDERS:
         for function in FUNCTIONS:
             for cpu_class in _TIMED[function]:
@@ -66,12 +66,12 @@ def _tasks(asked: Asked) -> Iterable[Task]:
                     "folio",
                     _pages(order) * PAGE,
                     _pages(order),
-                    returns=asked.returns,
+                    returns=settings.returns,
                     function=function,
                     cpu_class=cpu_class,
                     folio_bytes=PAGE << order,
                 )
-                for variant in asked.plain:
+                for variant in settings.plain:
                     yield Task(case, variant, partial(_copy, variant, case, order))
 
 
@@ -107,7 +107,7 @@ def _copy(variant: Variant, case: Case, order: int, host: Host) -> Timed:
     return Timed(int(answer["ns"]))
 
 
-def _loops(host: Host, asked: Asked) -> Iterable[Loop]:
+def _loops(host: Host, settings: Settings) -> Iterable[Loop]:
     for order in ORDERS:
         for name in host.ask("copy_loops")["loop"].split(","):
             pages = _pages(order)
@@ -117,7 +117,7 @@ def _loops(host: Host, asked: Asked) -> Iterable[Loop]:
                 pages * PAGE,
                 pages,
                 [],
-                returns=asked.returns,
+                returns=settings.returns,
                 folio_bytes=PAGE << order,
             )
             yield Loop(limit, partial(_loop, name, order))

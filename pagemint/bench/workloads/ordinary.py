@@ -8,8 +8,8 @@ from pagemint.bench.process import Host
 from pagemint.bench.workload import (
     FIRST_PFN,
     NEXT,
-    Asked,
     Loop,
+    Settings,
     Task,
     Timed,
     Variant,
@@ -44,33 +44,37 @@ _TIMED_PFN = FIRST_PFN + (_NUMBERS[-1] - 1) * SECTION
 """The first page of the block that is timed: all blocks that are online before it are below."""
 
 
-def _pages(asked: Asked, block: int) -> int:
+def _pages(settings: Settings, block: int) -> int:
     """Return how many pages are initialised: whole blocks only."""
-    return asked.device_bytes // block * block // PAGE
+    return settings.device_bytes // block * block // PAGE
 
 
-def _case(name: str, asked: Asked, block: int, shown: int) -> Case:
+def _case(name: str, settings: Settings, block: int, shown: int) -> Case:
     return Case(
-        name, asked.device_bytes, _pages(asked, block), returns=asked.returns, block_bytes=shown
+        name,
+        settings.device_bytes,
+        _pages(settings, block),
+        returns=settings.returns,
+        block_bytes=shown,
     )
 
 
-def _variants(asked: Asked) -> Iterable[Variant]:
+def _variants(settings: Settings) -> Iterable[Variant]:
     """Return the variants but that for Linux 7.4, whose ordinary memory is that of base."""
-    return (variant for variant in asked.modal if variant != NEXT)
+    return (variant for variant in settings.modal if variant != NEXT)
 
 
-def _hotplug_memory(asked: Asked) -> int:
+def _hotplug_memory(settings: Settings) -> int:
     """Return the bytes of the memmap, or 0 if the memory is smaller than a block."""
-    return memmap_bytes(asked) if asked.device_bytes >= _BLOCKS[0] else 0
+    return memmap_bytes(settings) if settings.device_bytes >= _BLOCKS[0] else 0
 
 
-def _hotplug_tasks(asked: Asked) -> Iterable[Task]:
+def _hotplug_tasks(settings: Settings) -> Iterable[Task]:
     # No block is larger than the memory.
-    largest = 1 << asked.device_bytes.bit_length() - 1
+    largest = 1 << settings.device_bytes.bit_length() - 1
     for block in dict.fromkeys(min(block, largest) for block in _BLOCKS):
-        case = _case("hotplug", asked, block, block)
-        for variant in _variants(asked):
+        case = _case("hotplug", settings, block, block)
+        for variant in _variants(settings):
             yield Task(case, variant, partial(_hotplug, variant, case))
 
 
@@ -87,26 +91,26 @@ def _hotplug(variant: Variant, case: Case, host: Host) -> Timed:
     return Timed(init + walk, walk)
 
 
-def _driver_memory(asked: Asked) -> int:
+def _driver_memory(settings: Settings) -> int:
     return _DRIVER_BLOCKS * SECTION * STRUCT_PAGE
 
 
-def _driver_setup(host: Host, asked: Asked) -> int:
+def _driver_setup(host: Host, settings: Settings) -> int:
     return int(host.ask("map", first=FIRST_PFN, pages=_DRIVER_BLOCKS * SECTION)["huge"])
 
 
-def _driver_tasks(asked: Asked) -> Iterable[Task]:
+def _driver_tasks(settings: Settings) -> Iterable[Task]:
     pages = _DRIVER_BLOCKS * SECTION
     for kept, number in _DRIVERS.items():
         case = Case(
             "driver",
             pages * PAGE,
             pages,
-            returns=asked.returns,
+            returns=settings.returns,
             operation=kept,
             times=_DRIVER_BLOCKS,
         )
-        for variant in asked.plain:
+        for variant in settings.plain:
             yield Task(case, variant, partial(_driver, variant, number))
 
 
@@ -122,26 +126,26 @@ def _driver(variant: Variant, number: int, host: Host) -> Timed:
     return Timed(int(answer["init"]) + int(answer["walk"]))
 
 
-def _online_memory(asked: Asked) -> int:
+def _online_memory(settings: Settings) -> int:
     return SECTION * STRUCT_PAGE
 
 
-def _online_setup(host: Host, asked: Asked) -> int:
+def _online_setup(host: Host, settings: Settings) -> int:
     answer = host.ask("map", first=_TIMED_PFN, pages=SECTION)
     host.ask("repeat", pages=SECTION, times=_NUMBERS[-1] - 1)
     return int(answer["huge"])
 
 
-def _online_tasks(asked: Asked) -> Iterable[Task]:
+def _online_tasks(settings: Settings) -> Iterable[Task]:
     for number in _NUMBERS:
         case = Case(
             "online",
             SECTION * PAGE,
             SECTION,
-            returns=asked.returns,
+            returns=settings.returns,
             operation=f"block {number:,}",
         )
-        for variant in asked.plain:
+        for variant in settings.plain:
             yield Task(case, variant, partial(_online, variant, number))
 
 
@@ -150,14 +154,14 @@ def _online(variant: Variant, number: int, host: Host) -> Timed:
     return Timed(int(answer["ns"]))
 
 
-def _boot_memory(asked: Asked) -> int:
+def _boot_memory(settings: Settings) -> int:
     """Return the bytes of the memmap, or 0 if the memory is smaller than a chunk."""
-    return memmap_bytes(asked) if _pages(asked, _CHUNK) else 0
+    return memmap_bytes(settings) if _pages(settings, _CHUNK) else 0
 
 
-def _boot_tasks(asked: Asked) -> Iterable[Task]:
-    case = _case("boot", asked, _CHUNK, 0)
-    for variant in _variants(asked):
+def _boot_tasks(settings: Settings) -> Iterable[Task]:
+    case = _case("boot", settings, _CHUNK, 0)
+    for variant in _variants(settings):
         yield Task(case, variant, partial(_boot, variant, case))
 
 
@@ -174,18 +178,28 @@ def _boot(variant: Variant, case: Case, host: Host) -> Timed:
     return Timed(int(answer["ns"]))
 
 
-def _loops(host: Host, asked: Asked) -> Iterable[Loop]:
-    return fill_loops(host, asked, (1,))
+def _loops(host: Host, settings: Settings) -> Iterable[Loop]:
+    return fill_loops(host, settings, (1,))
 
 
 WORKLOADS = (
     Workload("hotplug", _hotplug_memory, map_memmap, _hotplug_tasks, _loops),
     Workload(
-        "driver", _driver_memory, _driver_setup, _driver_tasks, lambda host, asked: (), sized=False
+        "driver",
+        _driver_memory,
+        _driver_setup,
+        _driver_tasks,
+        lambda host, settings: (),
+        sized=False,
     ),
     Workload("boot", _boot_memory, map_memmap, _boot_tasks, _loops),
     Workload(
-        "online", _online_memory, _online_setup, _online_tasks, lambda host, asked: (), sized=False
+        "online",
+        _online_memory,
+        _online_setup,
+        _online_tasks,
+        lambda host, settings: (),
+        sized=False,
     ),
 )
 """Each uses one thread. The kernel's hot-add has one, and its boot one for each piece of memory."""

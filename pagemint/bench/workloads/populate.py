@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from functools import partial
 
 from pagemint.bench.process import Host
-from pagemint.bench.workload import FIRST_PFN, Asked, Task, Timed, Variant, Workload, map_window
+from pagemint.bench.workload import FIRST_PFN, Settings, Task, Timed, Variant, Workload, map_window
 from pagemint.bench.workloads import vmemmap
 from pagemint.results.rows import Case
 from pagemint.words import SECTION, STRUCT_PAGE
@@ -17,24 +17,24 @@ from pagemint.words import SECTION, STRUCT_PAGE
 _MORE = 2  # sections of the window: for the shared block, and for page tables
 
 
-def _pages(asked: Asked) -> int:
+def _pages(settings: Settings) -> int:
     """Return the pages whose memmap is mapped: of the device, of the rest, and of the blocks."""
-    return vmemmap.pages(asked) + _MORE * SECTION + vmemmap.BLOCK
+    return vmemmap.pages(settings) + _MORE * SECTION + vmemmap.BLOCK
 
 
-def _memory(asked: Asked) -> int:
+def _memory(settings: Settings) -> int:
     """Return the bytes of the memmaps, or 0 if the device has no whole section."""
-    return _pages(asked) * STRUCT_PAGE if vmemmap.pages(asked) else 0
+    return _pages(settings) * STRUCT_PAGE if vmemmap.pages(settings) else 0
 
 
-def _setup(host: Host, asked: Asked) -> int:
-    return map_window(host, _pages(asked))
+def _setup(host: Host, settings: Settings) -> int:
+    return map_window(host, _pages(settings))
 
 
-def _tasks(asked: Asked) -> Iterable[Task]:
-    bind = vmemmap.case_of("populate", "bind", asked)
-    use = vmemmap.case_of("populate", "first use", asked)
-    for variant in asked.plain:
+def _tasks(settings: Settings) -> Iterable[Task]:
+    bind = vmemmap.case_of("populate", "bind", settings)
+    use = vmemmap.case_of("populate", "first use", settings)
+    for variant in settings.plain:
         yield Task(bind, variant, partial(_run, variant, bind, 0, "bind_ns"))
         yield Task(use, variant, partial(_run, variant, use, use.times, "use_ns"))
 
@@ -53,7 +53,7 @@ WORKLOADS = (
         memory=_memory,
         setup=_setup,
         tasks=_tasks,
-        loops=lambda host, asked: (),
+        loops=lambda host, settings: (),
         since=(7, 3),
         uses=("device", "vmemmap"),
     ),

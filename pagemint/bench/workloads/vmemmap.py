@@ -11,7 +11,7 @@ from pagemint.bench.process import Host
 from pagemint.bench.workload import (
     FIRST_PFN,
     NEXT,
-    Asked,
+    Settings,
     Task,
     Timed,
     Variant,
@@ -26,40 +26,40 @@ BLOCK = SECTION * STRUCT_PAGE // PAGE
 """Pages of the memmap of a section."""
 
 
-def _sections(asked: Asked) -> int:
+def _sections(settings: Settings) -> int:
     """Return the number of whole sections, and of the blocks for their memmap."""
-    return asked.device_bytes // PAGE // SECTION
+    return settings.device_bytes // PAGE // SECTION
 
 
-def pages(asked: Asked) -> int:
+def pages(settings: Settings) -> int:
     """Return the pages whose memmap is mapped: those of the device, and those of its memmap."""
-    return _sections(asked) * (SECTION + BLOCK)
+    return _sections(settings) * (SECTION + BLOCK)
 
 
-def _memory(asked: Asked) -> int:
-    return pages(asked) * STRUCT_PAGE
+def _memory(settings: Settings) -> int:
+    return pages(settings) * STRUCT_PAGE
 
 
-def _setup(host: Host, asked: Asked) -> int:
-    return map_window(host, pages(asked))
+def _setup(host: Host, settings: Settings) -> int:
+    return map_window(host, pages(settings))
 
 
-def case_of(workload: str, operation: str, asked: Asked) -> Case:
+def case_of(workload: str, operation: str, settings: Settings) -> Case:
     """Return the condition of an operation on each section of the device."""
-    sections = _sections(asked)
+    sections = _sections(settings)
     return Case(
         workload,
-        asked.device_bytes,
+        settings.device_bytes,
         sections * SECTION,
-        returns=asked.returns,
+        returns=settings.returns,
         operation=operation,
         times=sections,
     )
 
 
-def _tasks(asked: Asked) -> Iterable[Task]:
-    case = case_of("vmemmap", "blocks and fill", asked)
-    for variant in asked.modal:
+def _tasks(settings: Settings) -> Iterable[Task]:
+    case = case_of("vmemmap", "blocks and fill", settings)
+    for variant in settings.modal:
         yield Task(case, variant, partial(run, variant, case))
 
 
@@ -83,7 +83,7 @@ WORKLOADS = (
         memory=_memory,
         setup=_setup,
         tasks=_tasks,
-        loops=lambda host, asked: (),
+        loops=lambda host, settings: (),
         since=(7, 3),
         uses=("device",),
     ),
