@@ -16,7 +16,7 @@ FOLIO = 512
 SECTION = 1 << 15
 
 
-def test_sections_that_are_used_have_the_memmap_of_a_bind() -> None:
+def test_sections_that_are_used_have_the_memmap_of_a_bind(in_user_cache: None) -> None:
     sections, rest = 3, 2 * SECTION + 4 * FOLIO
     window = sections * SECTION + rest
     left = []

@@ -22,6 +22,9 @@ from pagemint.guests.inside.checks import (
 from pagemint.guests.inside.devices import PROBE, meminfo, put, run, the_one
 from pagemint.guests.inside.modes import Modes
 
+PAGEBLOCK = 512  # pages
+_FILL = 256 << 20  # bytes that are used beyond the memory with struct pages
+_SECONDS = 120  # that a thread may take to write all struct pages
 TRIES = 10  # changes of a memory block's state
 # Takes memory, writes to all of it and gives it back, until it is ended.
 LOAD = "while True: bytearray(b'x') * (96 << 20)"
@@ -100,14 +103,45 @@ def _use(node: int, seed: int) -> None:
 
 
 def boot() -> Iterator[Record]:
-    """Return the sizes of the memory after boot, as far as no later allocation changes them."""
-    expect_contiguous_flags()
+    """Return the sizes of the memory after boot, as far as no later allocation changes them.
+
+    If boot went on before all struct pages were written, memory is used until they are needed.
+    """
     said = re.findall(r"node \d+ deferred pages initialised", run("dmesg"))
+    command = Path("/proc/cmdline").read_text().split()
+    if "deferred_init=background" in command:
+        _wait_for_thread()
+    if "deferred_init=lazy" in command:
+        _use_deferred_memory()
+    if not meminfo().get("Deferred"):
+        expect_contiguous_flags()
     yield {
         "mem_total_kib": meminfo()["MemTotal"] >> 10,
         "zones": sizes(),
         "deferred_nodes": len(said),
+        "goes_on": "Deferred" in meminfo(),
     }
+
+
+def _wait_for_thread() -> None:
+    for _ in range(_SECONDS):
+        if not meminfo()["Deferred"]:
+            return
+        time.sleep(1)
+    expect(False, f"{meminfo()['Deferred']} bytes are still deferred after {_SECONDS} s")
+
+
+def _use_deferred_memory() -> None:
+    """Hold data in more memory than has struct pages, and give it back."""
+    before = meminfo()
+    expect(before["Deferred"] > _FILL, f"only {before['Deferred']} bytes are deferred")
+    ready = before["MemFree"] - before["Deferred"]
+    with mmap.mmap(-1, ready + _FILL, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:
+        data = pattern(1, len(memory) // mmap.PAGESIZE)
+        memory[:: mmap.PAGESIZE] = data
+        expect(memory[:: mmap.PAGESIZE] == data, "the data changed")
+        left = meminfo()["Deferred"]
+    expect(left <= before["Deferred"] - _FILL // 2, f"{left} bytes are deferred, which were needed")
 
 
 def sizes(node: int | None = None) -> list[str]:
@@ -119,11 +153,19 @@ def sizes(node: int | None = None) -> list[str]:
     lines = []
     blocks = _blocks()
     text = Path("/proc/zoneinfo").read_text()
+    deferred = {
+        (where, zone): int(number) // PAGEBLOCK
+        for where, zone, number in re.findall(
+            r"^Node (\d+), zone +(\S+)\n(?: .*\n)*? +nr_deferred +(\d+)$", text, re.M
+        )
+    }
     for where, zone, about in re.findall(r"^Node (\d+), zone +(\S+)\n((?: .*\n)*)", text, re.M):
         words = dict(re.findall(r"^ +(spanned|present|managed) +(\d+)$", about, re.M))
         if node in (None, int(where)) and int(words.get("present", 0)):
             pages = ", ".join(f"{name} {number}" for name, number in words.items())
-            lines.append(f"node {where} {zone}: {pages}, blocks {blocks.get((where, zone))}")
+            # Blocks without struct pages are in no list of pageblocks yet.
+            there = blocks.get((where, zone), 0) + deferred.get((where, zone), 0)
+            lines.append(f"node {where} {zone}: {pages}, blocks {there}")
     return lines
 
 

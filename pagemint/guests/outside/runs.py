@@ -11,6 +11,7 @@ from pagemint.guests.outside.lab import Scenario
 from pagemint.guests.outside.scenarios import Record
 from pagemint.results.rows import Check, Row
 from pagemint.trees.image import Kernel
+from pagemint.words import DEFERRED_INIT
 
 _BOOT = "boot"  # its name in inside/scenarios.py
 
@@ -86,15 +87,25 @@ def run(
 def check_boots(guest: Guest, kernel: Kernel) -> Check:
     """Boot a kernel with deferred struct page init in each mode, and compare the memory left.
 
+    A kernel with the topic background also boots while struct pages are not written.
+
     Raises:
         Failure: a guest fails.
     """
-    found = {}
-    for mode in kernel.modes or ("base",):
-        append = "" if mode == "base" else f"memmap_init={mode}"
+    found: dict[str, Record] = {}
+
+    def boot(mode: str, append: str) -> None:
         with step(f"boot: booting the {kernel.variant} kernel ({mode}, {guest.accel})"):
             booted = replace(guest, append=append)
             (found[mode],), _ = booted.run(kernel, _BOOT, 2, guest.device)
+
+    for mode in kernel.modes:
+        boot(mode, f"memmap_init={mode}")
+    if not kernel.modes:
+        boot("base", "")
+    if next(iter(found.values()))["goes_on"]:
+        for mode in DEFERRED_INIT:
+            boot(mode, f"deferred_init={mode}")
     return judge_boots(kernel.variant, found)
 
 
