@@ -49,9 +49,12 @@ DEFINE_STATIC_KEY_FALSE(deferred_sections_left);
 
 static int __init deferred_init_param(char *val)
 {
-	int mode = match_string(deferred_init_mode_names,
-				ARRAY_SIZE(deferred_init_mode_names), val);
+	int mode;
 
+	if (!val)
+		return -EINVAL;
+	mode = match_string(deferred_init_mode_names,
+			    ARRAY_SIZE(deferred_init_mode_names), val);
 	if (mode < 0)
 		return mode;
 	deferred_init_mode = mode;
@@ -99,9 +102,12 @@ static const char * __init deferred_sections_obstacle(void)
  */
 void __init deferred_sections_setup(void)
 {
-	const char *obstacle = deferred_sections_obstacle();
+	const char *obstacle;
 
-	if (deferred_init_mode == DEFERRED_INIT_EAGER || !obstacle)
+	if (deferred_init_mode == DEFERRED_INIT_EAGER)
+		return;
+	obstacle = deferred_sections_obstacle();
+	if (!obstacle)
 		return;
 	pr_info("eager, because of %s\n", obstacle);
 	deferred_init_mode = DEFERRED_INIT_EAGER;
@@ -127,7 +133,7 @@ static void deferred_sections_init(struct deferred_sections *d,
 	const unsigned long end_pfn = pfn + PAGES_PER_SECTION;
 
 	deferred_init_pages(d->zone, pfn, end_pfn);
-	/* Whoever finds the section online reads struct pages that are written. */
+	/* Pairs with pfn_to_online_page(). */
 	smp_wmb();
 	online_mem_sections(pfn, end_pfn);
 
@@ -278,8 +284,11 @@ void __init deferred_sections_set_apart(struct zone *zone, unsigned long start_p
 	if (deferred_init_mode == DEFERRED_INIT_EAGER)
 		return;
 	d = deferred_sections_alloc(zone, start_pfn);
-	if (!d)
+	if (!d) {
+		pr_info("node %d: eager, because of a lack of memory\n",
+			zone_to_nid(zone));
 		return;
+	}
 
 	for_each_free_mem_range(i, zone_to_nid(zone), 0, &start, &end, NULL) {
 		unsigned long pfn = SECTION_ALIGN_UP(max(PFN_UP(start), start_pfn));
