@@ -143,11 +143,6 @@ class _Times:
         row, walk = self._walk(workload, variant, case)
         return f"{walk * 1e6 / row.case.pages:.1f}"
 
-    def init_ns(self, workload: str, variant: str, **case: object) -> str:
-        """Nanoseconds a page without that walk."""
-        row, walk = self._walk(workload, variant, case)
-        return f"{(_median(row) - walk) * 1e6 / row.case.pages:.1f}"
-
     def gb_per_s(self, workload: str, variant: str, **case: object) -> str:
         """Gigabytes a second of a copy."""
         row = self._row(workload, variant, case)

@@ -18,6 +18,15 @@ VARIANTS = {
 }
 """Milliseconds of each variant for 100 GB."""
 
+WHOLE: dict[str, Any] = {
+    "workloads": ("fsdax", "devdax", "devdax-1g", "private"),
+    "memory": True,
+    "threads": (1, 2),
+    "returns": ("safe", "plain"),
+    "folio": True,
+}
+"""A whole bench: every workload, both kinds of returns, folios."""
+
 CLASSES = ("erms", "rep_good", "none")
 """The CPU classes of the copies."""
 

@@ -63,8 +63,8 @@ static int __init deferred_init_param(char *val)
 early_param("deferred_init", deferred_init_param);
 
 /*
- * What would touch all struct pages at the end of boot, would make it expensive
- * to free a section, or has not been tried.
+ * A feature that would touch all struct pages at the end of boot, would make it
+ * expensive to free a section, or has not been tried.
  */
 static const char * __init deferred_sections_obstacle(void)
 {

@@ -19,7 +19,7 @@
  * @nr_unwritten: sections in @unwritten
  * @thread: initialises sections that nobody else has claimed
  *
- * Who clears a bit of @unclaimed owns that section until its bit of @unwritten
+ * Clearing a bit of @unclaimed takes that section, until its bit of @unwritten
  * is cleared. There is no lock. Nothing frees this structure.
  */
 struct deferred_sections {

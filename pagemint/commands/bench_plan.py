@@ -116,7 +116,7 @@ def plan(args: argparse.Namespace, expected: Expectation | None) -> Plan:
     sizes = list(dict.fromkeys(_checked_size(text) for text in args.size.split(",")))
     threads = (1,) if expected else _threads(args.threads)
     count = expect.PLACEMENTS if expected else 1
-    budget = _patience(args.runs, args.precise, MOST_RUNS // count)
+    budget = _budget(args.runs, args.precise, MOST_RUNS // count)
     asked_trees = named.parse(args.tree or ())
     against = expected.over if expected else args.against
     for name in (against, expected.tree) if expected else (against,):
@@ -354,7 +354,7 @@ def _present(workloads: Sequence[Workload], line: str, *, named: bool) -> list[W
     return [one for one in workloads if one not in absent]
 
 
-def _patience(runs: int | None, precise: bool, most: int) -> Budget:
+def _budget(runs: int | None, precise: bool, most: int) -> Budget:
     if runs is None:
         return Budget(seconds=PRECISE) if precise else Budget()
     options.check_number("--runs", runs, 1, most)

@@ -33,13 +33,10 @@ def main(args: argparse.Namespace) -> int:
             f"the series has no edits for Linux {args.kernel!r}",
             f"choose one of: {', '.join(known)}",
         )
-
-    def source() -> sources.Source:
-        return sources.get(args.kernel or patches.lines()[-1])
-
+    line = args.kernel or patches.lines()[-1]
     chosen = patches.topics(args.topic.split(",") if args.topic else None)
     if args.stat:
-        code_lines.show(source(), chosen)
+        code_lines.show(sources.get(line), chosen)
         return 0
     # Checked first: fetching a source takes long.
     if args.output:
@@ -48,6 +45,6 @@ def main(args: argparse.Namespace) -> int:
         made = branches.commit(args.tree, chosen, args.kernel)
         note(f"{args.tree} is on {made[-1]}; its branches: {', '.join(made)}")
         return 0
-    for mail in branches.mails(source(), args.output, chosen):
+    for mail in branches.mails(sources.get(line), args.output, chosen):
         print(mail)
     return 0

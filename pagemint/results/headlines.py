@@ -47,7 +47,7 @@ KINDS = (
 
 @dataclass(frozen=True)
 class Headline:
-    """What one gains in a case.
+    """The gain in a case, with what it is compared with.
 
     Attributes:
         title: the name of the case.

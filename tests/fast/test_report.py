@@ -109,14 +109,7 @@ def test_a_plot_without_data_is_left_out() -> None:
     assert {"size-fsdax", "threads-devdax", "time-folio", "time-folio-2"} <= names
 
 
-_WHOLE: dict[str, Any] = {
-    "workloads": ("fsdax", "devdax", "devdax-1g", "private"),
-    "memory": True,
-    "threads": (1, 2),
-    "returns": ("safe", "plain"),
-    "folio": True,
-    "steps": True,
-}
+_WHOLE: dict[str, Any] = {**fake_result.WHOLE, "steps": True}
 
 
 def _counted() -> Result:

@@ -11,15 +11,7 @@ from rendered import everything, screen
 from pagemint.results import reader
 from pagemint.results.rows import Result
 
-# A whole bench: every workload, both kinds of returns, folios.
-BENCH: dict[str, Any] = {
-    "workloads": ("fsdax", "devdax", "devdax-1g", "private"),
-    "memory": True,
-    "threads": (1, 2),
-    "returns": ("safe", "plain"),
-    "folio": True,
-    "noise": 0.002,
-}
+BENCH: dict[str, Any] = {**fake_result.WHOLE, "noise": 0.002}
 
 
 def test_the_first_screen_has_lines_of_80_columns() -> None:

@@ -7,6 +7,7 @@ import re
 import subprocess
 import time
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 
 NAMESPACE = "namespace0.0"
@@ -24,6 +25,9 @@ _DROP_CACHES = Path("/proc/sys/vm/drop_caches")
 _STEADY = 1 << 18  # bytes by which free memory may change in a pause when it is settled
 _PAUSE = 6.0  # seconds: kfree_rcu() may gather objects for 5 before a grace period begins
 _TRIES = 10
+_PATIENCE = 120  # seconds
+_POLL = 0.1  # seconds
+_SETTLE = 0.3  # seconds in which the kernel ends its work once the sizes are right
 
 
 def run(*argv: str | Path) -> str:
@@ -62,6 +66,16 @@ def meminfo() -> dict[str, int]:
     """Return the sizes in /proc/meminfo, in bytes."""
     found = re.findall(r"^(\S+): +(\d+) kB$", Path("/proc/meminfo").read_text(), re.MULTILINE)
     return {name: int(kib) << 10 for name, kib in found}
+
+
+def wait_until(done: Callable[[], bool], problem: str | Callable[[], str]) -> None:
+    """Wait until the kernel has done its work, or fail with `problem` after two minutes."""
+    deadline = time.monotonic() + _PATIENCE
+    while not done():
+        if time.monotonic() > deadline:
+            raise RuntimeError(problem if isinstance(problem, str) else problem())
+        time.sleep(_POLL)
+    time.sleep(_SETTLE)
 
 
 def settled() -> dict[str, int]:

@@ -4,7 +4,6 @@
 import hashlib
 import json
 import os
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -12,15 +11,20 @@ from pathlib import Path
 from typing import Any
 
 from pagemint.guests.inside.checks import PAGE, Record, check, expect
-from pagemint.guests.inside.devices import ALIGN, MEMORY, PROBE, SECTION, meminfo, put
+from pagemint.guests.inside.devices import (
+    ALIGN,
+    MEMORY,
+    PROBE,
+    SECTION,
+    meminfo,
+    put,
+    wait_until,
+)
 
 PORT = "pagemint.monitor"  # its name in outside/x86.py
 NODE = 2  # behind the device; the first CPU takes its memory from node 0
 PLUGGED = SECTION * 2 + SECTION // 2  # bytes, so that half of a memory block is kept
 LEFT = SECTION + SECTION // 4  # bytes
-PATIENCE = 120  # seconds
-PAUSE = 0.1  # seconds
-SETTLE = 0.3  # seconds in which the kernel ends its work once the sizes are right
 _DIRTY = "10"  # PG_dirty: virtio-mem sets it on kept pages that have never been online
 
 
@@ -71,7 +75,7 @@ class Dimm:
     def remove(self) -> None:
         """Take the DIMM away, and wait until the guest has released it."""
         self._monitor.ask("device_del", id="dimm")
-        _wait(lambda: not self._monitor.ask("query-memory-devices"), "the DIMM stays")
+        wait_until(lambda: not self._monitor.ask("query-memory-devices"), "the DIMM stays")
 
 
 class VirtioMem:
@@ -107,7 +111,7 @@ class VirtioMem:
             block_size=self._block,
             requested_size=0,
         )
-        _wait(lambda: len(list(driver.glob("virtio*"))) > bound, "virtio-mem is not bound")
+        wait_until(lambda: len(list(driver.glob("virtio*"))) > bound, "virtio-mem is not bound")
 
     def resize(self, size: int) -> None:
         """Request a size in bytes, and wait until the guest has as much."""
@@ -140,19 +144,10 @@ def _make_backend(monitor: Monitor, name: str, size: int) -> None:
 
 def _wait_for(total: int) -> None:
     """Wait until the guest has so many bytes of memory, and the kernel has ended its work."""
-    _wait(
+    wait_until(
         lambda: meminfo()["MemTotal"] == total,
         lambda: f"{meminfo()['MemTotal']} bytes of memory, not {total}",
     )
-
-
-def _wait(done: Callable[[], bool], problem: str | Callable[[], str]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not done():
-        if time.monotonic() > deadline:
-            raise RuntimeError(problem if isinstance(problem, str) else problem())
-        time.sleep(PAUSE)
-    time.sleep(SETTLE)
 
 
 def virtio_mem() -> Iterator[Record]:
@@ -241,7 +236,7 @@ def _unplug_all(device: VirtioMem, first: int, pages: int) -> str:
     """
     device.request(0)
     blocks = range(first * PAGE // SECTION, (first + pages) * PAGE // SECTION)
-    _wait(
+    wait_until(
         lambda: not any((MEMORY / f"memory{block}").exists() for block in blocks),
         "some memory blocks stay",
     )

@@ -19,12 +19,11 @@ from pagemint.guests.inside.checks import (
     expect,
     pattern,
 )
-from pagemint.guests.inside.devices import PROBE, meminfo, put, run, the_one
+from pagemint.guests.inside.devices import PROBE, meminfo, put, run, the_one, wait_until
 from pagemint.guests.inside.modes import Modes
 
 PAGEBLOCK = 512  # pages
 _FILL = 256 << 20  # bytes that are used beyond the memory with struct pages
-_SECONDS = 120  # that a thread may take to write all struct pages
 TRIES = 10  # changes of a memory block's state
 # Takes memory, writes to all of it and gives it back, until it is ended.
 LOAD = "while True: bytearray(b'x') * (96 << 20)"
@@ -110,7 +109,7 @@ def boot() -> Iterator[Record]:
     said = re.findall(r"node \d+ deferred pages initialised", run("dmesg"))
     command = Path("/proc/cmdline").read_text().split()
     if "deferred_init=background" in command:
-        _wait_for_thread()
+        wait_until(lambda: not meminfo()["Deferred"], "some memory stays deferred")
     if "deferred_init=lazy" in command:
         _use_deferred_memory()
     if not meminfo().get("Deferred"):
@@ -121,14 +120,6 @@ def boot() -> Iterator[Record]:
         "deferred_nodes": len(said),
         "goes_on": "Deferred" in meminfo(),
     }
-
-
-def _wait_for_thread() -> None:
-    for _ in range(_SECONDS):
-        if not meminfo()["Deferred"]:
-            return
-        time.sleep(1)
-    expect(False, f"{meminfo()['Deferred']} bytes are still deferred after {_SECONDS} s")
 
 
 def _use_deferred_memory() -> None:
@@ -153,18 +144,14 @@ def sizes(node: int | None = None) -> list[str]:
     lines = []
     blocks = _blocks()
     text = Path("/proc/zoneinfo").read_text()
-    deferred = {
-        (where, zone): int(number) // PAGEBLOCK
-        for where, zone, number in re.findall(
-            r"^Node (\d+), zone +(\S+)\n(?: .*\n)*? +nr_deferred +(\d+)$", text, re.M
-        )
-    }
     for where, zone, about in re.findall(r"^Node (\d+), zone +(\S+)\n((?: .*\n)*)", text, re.M):
         words = dict(re.findall(r"^ +(spanned|present|managed) +(\d+)$", about, re.M))
         if node in (None, int(where)) and int(words.get("present", 0)):
             pages = ", ".join(f"{name} {number}" for name, number in words.items())
             # Blocks without struct pages are in no list of pageblocks yet.
-            there = blocks.get((where, zone), 0) + deferred.get((where, zone), 0)
+            deferred = re.search(r"^ +nr_deferred +(\d+)$", about, re.M)
+            there = blocks.get((where, zone), 0)
+            there += int(deferred[1]) // PAGEBLOCK if deferred else 0
             lines.append(f"node {where} {zone}: {pages}, blocks {there}")
     return lines
 
