@@ -25,8 +25,11 @@
  * The base of %gs, through which kernel code reaches per-CPU data: a copy of the
  * section per_cpu lies that much above the section. On 6.12 the stack canary is at
  * a fixed offset from the base.
+ *
+ * No fixed address may lie in the GiB behind the program, where the kernel puts
+ * the heap: the program then fails in one start of some thousand.
  */
-#define NATIVE_GS		0x10000000UL
+#define NATIVE_GS		0x100000000UL
 #define NATIVE_GS_SIZE		4096UL
 #define NATIVE_GS_CANARY	0x28UL
 /* Each symbol without a stand-in is a page here that faults. The linker script uses these. */
