@@ -84,7 +84,7 @@ def table() -> str:
             cells.append(_cell(found.get(kind), mark))
         rows.append(f"| {' | '.join(cells)} |")
     if any(_EARLIER in row for row in rows):
-        rows += ["", f"{_EARLIER} An earlier state of the patches."]
+        rows += ["", f"{_EARLIER} An earlier state of the patches. -: not measured."]
     return "\n".join([*rows, ""])
 
 

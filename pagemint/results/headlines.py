@@ -34,8 +34,8 @@ class Kind:
 KINDS = (
     Kind("hotplug", "hot-added, 2 GiB blocks", 2 << 30, "hot-added memory"),
     Kind("hotplug", "hot-added, 128 MiB blocks", 128 << 20),
-    Kind("boot", "deferred to after boot", 0, "deferred memory"),
-    Kind("vmemmap", "device-private, with allocation", 0, "private device, whole"),
+    Kind("boot", "deferred to after boot", 0, "boot memory, deferred"),
+    Kind("vmemmap", "device-private, with allocation", 0, "GPU (private), with allocation"),
     Kind("private", "device-private"),
     Kind("fsdax", "fsdax", 0, "pmem (fsdax)"),
     Kind("devdax", "devdax, 2 MiB compounds"),
