@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Sequence
 from types import FrameType, ModuleType
 from typing import Any, NoReturn
 
+from pagemint.base import request
 from pagemint.base.errors import Failure
 
 COMMANDS = {
@@ -24,7 +25,7 @@ COMMANDS = {
     "doctor": "say what this machine can do, and what it lacks",
     "cache": "show what the cache holds, and remove what is no longer used",
 }
-"""The help of each subcommand; each has a module in commands/ with add_arguments() and main()."""
+"""The help of each subcommand; each has a module in commands/ with its Request, and main()."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -78,7 +79,7 @@ def parser(names: Collection[str] = tuple(COMMANDS)) -> argparse.ArgumentParser:
     for name, text in COMMANDS.items():
         subparser = table.add_parser(name, help=text)
         if name in names:
-            _module(name).add_arguments(subparser)
+            request.declare(subparser, _module(name).Request)
     return made
 
 
@@ -91,7 +92,8 @@ def _run(argv: list[str]) -> int:
     module = _module(name)
     try:
         _check_streams()
-        status: int = module.main(parser([name]).parse_args(argv))
+        given = vars(parser([name]).parse_args(argv))
+        status: int = module.main(request.made(module.Request, given))
         _flush()
     except (SystemExit, Exception) as error:
         # A subcommand whose exit status is an answer has statuses of its own for failures.

@@ -1,15 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """`pagemint bench`: kernel code that writes memmaps or copies folios, timed on this machine."""
 
-import argparse
 import re
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
-
-from rich.console import Console
 
 from pagemint.base import returns
 from pagemint.base.errors import TreeFailure
@@ -18,95 +14,33 @@ from pagemint.base.sizes import format_size
 from pagemint.bench.hosts import Hosts
 from pagemint.bench.rounds import Budget, measure
 from pagemint.bench.workload import Settings, Task, Workload
-from pagemint.bench.workloads import known
-from pagemint.commands import bench_plan, options
-from pagemint.commands.bench_plan import ABORTED, PRECISE, UNDECIDED, Plan
+from pagemint.commands import bench_plan
+from pagemint.commands.bench_plan import ABORTED, UNDECIDED, Plan, Request
 from pagemint.report import tables
 from pagemint.report.first_screen import FirstScreen
-from pagemint.report.write import after_run, place
 from pagemint.results import expect, writer
 from pagemint.results.expect import Expectation
 from pagemint.results.rows import Case, Limit, Row
 from pagemint.results.verdict import Judged
-from pagemint.words import BASE, MOST_THREADS
 
 _EXPECT = re.compile("--expect(=|$)")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments of `pagemint bench`."""
-    options.add_source_arguments(parser)
-    parser.add_argument(
-        "--config",
-        type=Path,
-        metavar="FILE",
-        help="the kernel configuration (the .config of --ksrc, else Debian's, else defconfig)",
-    )
-    parser.add_argument(
-        "--size", default="100GB", metavar="SIZE,...", help="size of the device (100GB)"
-    )
-    parser.add_argument(
-        "--workload",
-        metavar="W,...",
-        help=f"workloads to time (all of {', '.join(known())}), or C files with your own",
-    )
-    parser.add_argument(
-        "--threads",
-        metavar="N,...",
-        help=f"threads that share a device's memmap (1, and up to {MOST_THREADS} as in the kernel)",
-    )
-    parser.add_argument(
-        "--tree",
-        action="append",
-        metavar="NAME=WHERE",
-        help="a tree to compare; WHERE is a kernel tree (DIR), its commit (DIR@REV), a mailbox, a "
-        "directory of patches, or series:TOPIC,... (our whole series)",
-    )
-    parser.add_argument(
-        "--against", default=BASE, metavar="NAME", help="the tree to compare the others with (base)"
-    )
-    parser.add_argument(
-        "--modes", action="store_true", help="all modes of each --tree, instead of the default one"
-    )
-    parser.add_argument(
-        "--expect",
-        metavar="EXPR",
-        help="time two trees at several placements of their code; end with status 0 if EXPR "
-        "holds (such as 'fsdax: v5/base >= 1.5'), 1 if not, 125 if that cannot be decided",
-    )
-    parser.add_argument(
-        "--quick",
-        action="store_true",
-        help=f"only {', '.join(bench_plan.QUICK)}, with plain returns: about a minute",
-    )
-    rounds = parser.add_mutually_exclusive_group()
-    rounds.add_argument(
-        "--runs", type=int, metavar="N", help="runs of each variant (6, and more if it is noisy)"
-    )
-    rounds.add_argument(
-        "--precise",
-        action="store_true",
-        help=f"up to {PRECISE:.0f} s instead of 10 for each workload that is noisy",
-    )
-    parser.add_argument("--tables", action="store_true", help="also print every row at the end")
-    options.add_result_arguments(parser)
-
-
-def main(args: argparse.Namespace) -> int:
+def main(request: Request) -> int:
     """Run `pagemint bench`.
 
     Returns:
         0; with --expect 1 if the expectation is not met, or 125 if that cannot be decided.
     """
-    expected = None if args.expect is None else expect.parse(args.expect)
-    ready = bench_plan.plan(args, expected)
+    expected = None if request.expect is None else expect.parse(request.expect)
+    ready = bench_plan.plan(request, expected)
     if expected:
-        return _judge_expected(args, ready, expected)
-    console = Console(stderr=args.json == "-")
+        return _judge_expected(request.output.json, ready, expected)
+    output = request.output
     # soft_wrap: long paths must stay on one line, so that they can be copied.
     screen = FirstScreen(
-        partial(console.print, markup=False, highlight=False, soft_wrap=True),
-        steps=bool(args.workload),
+        partial(output.console.print, markup=False, highlight=False, soft_wrap=True),
+        steps=bool(request.workload),
     )
     rows: list[Row] = []
     limits: list[Limit] = []
@@ -132,11 +66,11 @@ def main(args: argparse.Namespace) -> int:
     if not rows:
         raise bench_plan.nothing()
     result = ready.result(rows, limits, huge)
-    writer.write(args.json, result)
-    screen.end(Judged(result), args.json, place(args))
-    if args.tables:
-        tables.show_all(result, console)
-    after_run(args, result)
+    writer.write(output.json, result)
+    screen.end(Judged(result), output.json, output.page)
+    if request.tables:
+        tables.show_all(result, output.console)
+    output.report(result)
     return 0
 
 
@@ -147,7 +81,7 @@ def failure_status(argv: Sequence[str], error: BaseException) -> int | None:
     return UNDECIDED if isinstance(error, TreeFailure) else ABORTED
 
 
-def _judge_expected(args: argparse.Namespace, ready: Plan, expected: Expectation) -> int:
+def _judge_expected(json: str | None, ready: Plan, expected: Expectation) -> int:
     """Time the two trees of an expectation, print the verdict, and return it as a status."""
     pair = (expected.over, expected.tree)
     if not ready.able:
@@ -175,9 +109,9 @@ def _judge_expected(args: argparse.Namespace, ready: Plan, expected: Expectation
         rows, _ = measure(hosted, narrow, settings, budget, done, ready.left_out)
     if not rows:
         raise _unable(ready, expected)
-    writer.write(args.json, ready.result(rows, [], hosts.huge_bytes))
+    writer.write(json, ready.result(rows, [], hosts.huge_bytes))
     ratio = expect.ratio(*rows)
-    where = sys.stderr if args.json == "-" else sys.stdout
+    where = sys.stderr if json == "-" else sys.stdout
     print(expect.sentence(expected, case, ratio), file=where, flush=True)
     return {True: 0, False: 1, None: UNDECIDED}[expected.holds(ratio)]
 

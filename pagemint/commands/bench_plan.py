@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Checks the arguments of `pagemint bench`, and builds the code that it times."""
 
-import argparse
 import platform
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
@@ -13,6 +12,7 @@ from pagemint import words
 from pagemint.base import machine, returns
 from pagemint.base.errors import Failure, OutOfMemory, TreeFailure
 from pagemint.base.progress import note
+from pagemint.base.request import option
 from pagemint.base.sizes import format_size, parse_size
 from pagemint.bench import identity, link, own_workloads, timed, variants
 from pagemint.bench.kernel_half import KernelHalf
@@ -23,7 +23,6 @@ from pagemint.bench.variants import Variants
 from pagemint.bench.workload import Settings, Workload
 from pagemint.bench.workloads import known
 from pagemint.commands import bench_room, options
-from pagemint.commands.options import check_writable
 from pagemint.results import expect, writer
 from pagemint.results.expect import Expectation
 from pagemint.results.rows import EVERYTHING, MOST_RUNS, Kernel, Limit, Machine, Result, Row, Tree
@@ -46,6 +45,51 @@ _FIRST = ("fsdax", "devdax", "hotplug", "boot", "private")
 
 QUICK = _FIRST[:4]
 """The workloads of --quick."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """The options of `pagemint bench`."""
+
+    source: options.Source
+    config: Path | None = option(
+        None,
+        "the kernel configuration (the .config of --ksrc, else Debian's, else defconfig)",
+        "FILE",
+    )
+    size: str = option("100GB", "size of the device (100GB)", "SIZE,...")
+    workload: str | None = option(
+        None, f"workloads to time (all of {', '.join(known())}), or C files with your own", "W,..."
+    )
+    threads: str | None = option(
+        None,
+        f"threads that share a device's memmap (1, and up to {MOST_THREADS} as in the kernel)",
+        "N,...",
+    )
+    tree: tuple[str, ...] = option(
+        (),
+        "a tree to compare; WHERE is a kernel tree (DIR), its commit (DIR@REV), a mailbox, a "
+        "directory of patches, or series:TOPIC,... (our whole series)",
+        "NAME=WHERE",
+        action="append",
+    )
+    against: str = option(BASE, "the tree to compare the others with (base)", "NAME")
+    modes: bool = option(False, "all modes of each --tree, instead of the default one")
+    expect: str | None = option(
+        None,
+        "time two trees at several placements of their code; end with status 0 if EXPR "
+        "holds (such as 'fsdax: v5/base >= 1.5'), 1 if not, 125 if that cannot be decided",
+        "EXPR",
+    )
+    quick: bool = option(False, f"only {', '.join(QUICK)}, with plain returns: about a minute")
+    runs: int | None = option(
+        None, "runs of each variant (6, and more if it is noisy)", "N", only="rounds"
+    )
+    precise: bool = option(
+        False, f"up to {PRECISE:.0f} s instead of 10 for each workload that is noisy", only="rounds"
+    )
+    tables: bool = option(False, "also print every row at the end")
+    output: options.Output
 
 
 @dataclass(frozen=True)
@@ -97,8 +141,8 @@ class Plan:
         )
 
 
-def plan(args: argparse.Namespace, expected: Expectation | None) -> Plan:
-    """Check the arguments, and build the code.
+def plan(request: Request, expected: Expectation | None) -> Plan:
+    """Check a request, and build the code.
 
     Raises:
         TreeFailure: a tree that was named cannot be made; or does not build, and nothing is left
@@ -106,35 +150,35 @@ def plan(args: argparse.Namespace, expected: Expectation | None) -> Plan:
         Failure: an argument is wrong, or base does not build.
     """
     if expected:
-        _check_alone(args)
-    if args.quick and args.workload:
+        _check_alone(request)
+    if request.quick and request.workload:
         raise Failure("--quick does not go with --workload", "leave out one of them")
-    named_workloads = ",".join(QUICK) if args.quick else args.workload
+    named_workloads = ",".join(QUICK) if request.quick else request.workload
     words = None if named_workloads is None else list(dict.fromkeys(named_workloads.split(",")))
     half = KernelHalf([Path(word) for word in words or () if own_workloads.is_file(word)])
     workloads = _chosen(words, half, expected.workload if expected else "")
-    sizes = list(dict.fromkeys(_checked_size(text) for text in args.size.split(",")))
-    threads = (1,) if expected else _threads(args.threads)
+    sizes = list(dict.fromkeys(_checked_size(text) for text in request.size.split(",")))
+    threads = (1,) if expected else _threads(request.threads)
     count = expect.PLACEMENTS if expected else 1
-    budget = _budget(args.runs, args.precise, MOST_RUNS // count)
-    asked_trees = named.parse(args.tree or ())
-    against = expected.over if expected else args.against
+    budget = _budget(request.runs, request.precise, MOST_RUNS // count)
+    asked_trees = named.parse(request.tree)
+    against = expected.over if expected else request.against
     for name in (against, expected.tree) if expected else (against,):
         _check_name(name, asked_trees)
     check_machine(workloads, [Settings(size, threads) for size in sizes])
     if expected:
-        writer.check_file(args.json)  # there is no report
+        writer.check_file(request.output.json)  # there is no report
     else:
-        check_writable(args)
-    found = patches.source_for(args.kernel, args.ksrc)
-    theirs = configs.of_user(args.config, found)
-    workloads = _present(workloads, found.line, named=bool(expected or args.workload))
+        request.output.check()
+    found = patches.source_for(request.source.kernel, request.source.ksrc)
+    theirs = configs.of_user(request.config, found)
+    workloads = _present(workloads, found.line, named=bool(expected or request.workload))
 
     made = _trees(found, asked_trees)
     config = theirs or configs.usual(found)
     left_out = LeftOut()
     needed = {against, expected.tree} if expected else {against}
-    all_modes = args.modes or not (asked_trees or expected)
+    all_modes = request.modes or not (asked_trees or expected)
     compared, programs, chosen = _linked(
         made, needed, left_out, half, count, config, all_modes=all_modes
     )
@@ -153,7 +197,7 @@ def plan(args: argparse.Namespace, expected: Expectation | None) -> Plan:
         against,
         sizes,
         threads,
-        args.quick,
+        request.quick,
         budget,
         left_out,
     )
@@ -258,15 +302,15 @@ def _trees(found: sources.Source, asked: Sequence[Named]) -> list[trees.Tree]:
     return made
 
 
-def _check_alone(args: argparse.Namespace) -> None:
+def _check_alone(request: Request) -> None:
     """Check that --expect comes without the options that it has no use for."""
     given = {
-        "--threads": args.threads,
-        "--against": args.against != BASE,
-        "--modes": args.modes,
-        "--tables": args.tables,
-        "--precise": args.precise,
-        "several sizes": "," in args.size,
+        "--threads": request.threads,
+        "--against": request.against != BASE,
+        "--modes": request.modes,
+        "--tables": request.tables,
+        "--precise": request.precise,
+        "several sizes": "," in request.size,
     }
     for name, value in given.items():
         if value:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """`pagemint cache`: shows the entries of the cache, and removes those that are no longer used."""
 
-import argparse
 import time
+from dataclasses import dataclass
 
 from rich.console import Console
 from rich.table import Table
@@ -11,39 +11,37 @@ from pagemint.base import cache
 from pagemint.base.cache import Entry
 from pagemint.base.errors import Failure
 from pagemint.base.progress import note, step
+from pagemint.base.request import option
 from pagemint.base.sizes import format_size, parse_size
 
 _DAY = 86_400.0  # seconds
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments of `pagemint cache`."""
-    parser.add_argument(
-        "--prune",
-        action="store_true",
-        help="remove entries that no process uses, the least recently used first",
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """The options of `pagemint cache`."""
+
+    prune: bool = option(
+        False, "remove entries that no process uses, the least recently used first"
     )
-    parser.add_argument(
-        "--age", type=float, metavar="DAYS", help="with --prune: remove what was not used for DAYS"
-    )
-    parser.add_argument(
-        "--size", metavar="SIZE", help="with --prune: remove until no more than SIZE is left"
-    )
+    age: float | None = option(None, "with --prune: remove what was not used for DAYS", "DAYS")
+    size: str | None = option(None, "with --prune: remove until no more than SIZE is left", "SIZE")
 
 
-def main(args: argparse.Namespace) -> int:
+def main(request: Request) -> int:
     """Run `pagemint cache`."""
-    if args.prune and args.age is None and args.size is None:
+    age = request.age
+    if request.prune and age is None and request.size is None:
         raise Failure("--prune needs a bound", "give --age DAYS, --size SIZE or both")
-    if not args.prune and (args.age is not None or args.size is not None):
+    if not request.prune and (age is not None or request.size is not None):
         raise Failure("--age and --size are bounds of --prune", "give --prune too")
-    if args.age is not None and not args.age >= 0:
-        raise Failure(f"--age {args.age:g} is not a number of days", "give 0 or more")
-    limit = parse_size(args.size) if args.size else None
+    if age is not None and not age >= 0:
+        raise Failure(f"--age {age:g} is not a number of days", "give 0 or more")
+    limit = parse_size(request.size) if request.size else None
     with step("measuring the cache"):
         entries = cache.entries()
-    if args.prune:
-        _prune(entries, args.age, limit)
+    if request.prune:
+        _prune(entries, age, limit)
     else:
         Console().print(_table(entries))
     return 0

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """`pagemint doctor`: says what this machine can do, what it lacks, and how to get that."""
 
-import argparse
 import os
 import platform
 import re
@@ -160,11 +159,12 @@ def check_memory(free: int) -> Check:
     return Check("memory", free >= needed, found, remedy)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments of `pagemint doctor`: none."""
+@dataclass(frozen=True)
+class Request:
+    """`pagemint doctor` has no options."""
 
 
-def main(args: argparse.Namespace) -> int:
+def main(request: Request) -> int:
     """Print the report; exit status 0 if bench can run here, else 1."""
     found = checks()
     table = Table("what", "state", "found", "what to do")

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """`pagemint host`: times binds on the running machine, with and without the module."""
 
-import argparse
 import os
 import platform
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
@@ -13,9 +13,9 @@ from rich.table import Table
 from pagemint.base import cache, machine
 from pagemint.base.errors import Failure
 from pagemint.base.progress import note, step
+from pagemint.base.request import option
 from pagemint.base.sizes import format_size, parse_size
 from pagemint.commands import options
-from pagemint.commands.options import check_writable, finish
 from pagemint.guests.inside import inventory
 from pagemint.guests.inside.inventory import Bound
 from pagemint.guests.outside import binds, scenarios
@@ -28,55 +28,49 @@ _MODULES = ("pagemint", "pagemint_guest")
 _NEEDED = ("Module.symvers", ".config", "Makefile")  # of headers
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments of `pagemint host`."""
-    parser.add_argument(
-        "--device", metavar="NAME", help="rebind this device; without it, none is touched"
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """The options of `pagemint host`."""
+
+    device: str | None = option(None, "rebind this device; without it, none is touched", "NAME")
+    size: str | None = option(
+        None, "size of device-private memory, without --device (16GB)", "SIZE"
     )
-    parser.add_argument(
-        "--size", metavar="SIZE", help="size of device-private memory, without --device (16GB)"
-    )
-    parser.add_argument(
-        "--yes", action="store_true", help="load the modules and time; else nothing is changed"
-    )
-    parser.add_argument(
-        "--rebinds", type=int, default=30, metavar="N", help="rebinds in each mode (30)"
-    )
-    parser.add_argument(
-        "--headers", metavar="DIR", help="the kernel's headers (/lib/modules/RELEASE/build)"
-    )
-    options.add_result_arguments(parser)
+    yes: bool = option(False, "load the modules and time; else nothing is changed")
+    rebinds: int = option(30, "rebinds in each mode (30)", "N")
+    headers: Path | None = option(None, "the kernel's headers (/lib/modules/RELEASE/build)", "DIR")
+    output: options.Output
 
 
-def main(args: argparse.Namespace) -> int:
+def main(request: Request) -> int:
     """Run `pagemint host`."""
     if platform.machine() != "x86_64":
         raise Failure(f"this machine is {platform.machine()}", "run this on x86-64")
-    options.check_number("--rebinds", args.rebinds, 2, rows.MOST_RUNS)
-    if args.device and args.size:
+    options.check_number("--rebinds", request.rebinds, 2, rows.MOST_RUNS)
+    if request.device and request.size:
         raise Failure("--size is for private memory", "leave out --size, or --device")
     devices = inventory.bound(inventory.ROOT)
-    chosen = inventory.choose(devices, args.device) if args.device else None
-    if chosen and not args.yes:
+    chosen = inventory.choose(devices, request.device) if request.device else None
+    if chosen and not request.yes:
         raise Failure(
-            f"{chosen.name} would be taken from its driver {3 * args.rebinds} times",
+            f"{chosen.name} would be taken from its driver {3 * request.rebinds} times",
             "give --yes if nobody needs it meanwhile",
         )
-    if not args.yes:
+    if not request.yes:
         _print_devices(devices)
         return 0
-    size = chosen.size if chosen else _private_size(args.size or "16GB")
+    size = chosen.size if chosen else _private_size(request.size or "16GB")
 
     _check_root()
-    check_writable(args)
-    headers = Path(args.headers or f"/lib/modules/{platform.release()}/build")
+    request.output.check()
+    headers = request.headers or Path("/lib/modules", platform.release(), "build")
     kernel = _kernel(headers)
-    what = f"timing {args.device or f'{format_size(size)} of private memory'}"
+    what = f"timing {request.device or f'{format_size(size)} of private memory'}"
     scenario = "existing" if chosen else "private"
     with tempfile.TemporaryDirectory(prefix="pagemint-host-") as directory:
         records = Path(directory) / "records"
-        command = scenarios.command(kernel, scenario, args.rebinds, size, records)
-        command += ["--host", *(["--device", args.device] if args.device else [])]
+        command = scenarios.command(kernel, scenario, request.rebinds, size, records)
+        command += ["--host", *(["--device", request.device] if request.device else [])]
         with step(what):
             said = scenarios.run_here(command, what, records)
     # The workload has the name of the scenario that does the same in a guest.
@@ -94,7 +88,7 @@ def main(args: argparse.Namespace) -> int:
         ),
         found,
     )
-    finish(args, result)
+    request.output.finish(result)
     return max(binds.same_hashes(found), binds.judge_counts(said))
 
 

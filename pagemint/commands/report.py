@@ -1,31 +1,39 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """`pagemint report`: turns results into a page of plots."""
 
-import argparse
+from dataclasses import dataclass
 from pathlib import Path
 
 from pagemint.base.errors import Failure
+from pagemint.base.request import option
 from pagemint.report.write import write
 
 _MOST = 8  # results on one page
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments of `pagemint report`."""
-    parser.add_argument(
-        "results", nargs="+", metavar="RESULT.json", help="a file that --json wrote"
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """The arguments of `pagemint report`."""
+
+    results: tuple[str, ...] = option(
+        (), "a file that --json wrote", "RESULT.json", flags=("results",), nargs="+"
     )
-    parser.add_argument(
-        "-o", "--output", required=True, metavar="DIR", help="where to write index.html and plots"
+    output: Path = option(
+        Path(),
+        "where to write index.html and plots",
+        "DIR",
+        flags=("-o", "--output"),
+        required=True,
     )
 
 
-def main(args: argparse.Namespace) -> int:
+def main(request: Request) -> int:
     """Run `pagemint report`."""
     # Imported late so that building the parser does not load msgspec.
     from pagemint.results import reader
 
-    if len(args.results) > _MOST:
-        raise Failure(f"{len(args.results)} results are too many", f"give {_MOST} or fewer")
-    write([reader.read(file) for file in args.results], Path(args.output))
+    count = len(request.results)
+    if count > _MOST:
+        raise Failure(f"{count} results are too many", f"give {_MOST} or fewer")
+    write([reader.read(file) for file in request.results], request.output)
     return 0

@@ -1,50 +1,53 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """`pagemint series`: applies topics to a tree as branches, or writes them as mails."""
 
-import argparse
+from dataclasses import dataclass
 from pathlib import Path
 
 from pagemint.base.errors import Failure
 from pagemint.base.progress import note
+from pagemint.base.request import option
 from pagemint.send import branches, code_lines
 from pagemint.trees import patches, sources
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments of `pagemint series`."""
-    parser.add_argument("--kernel", metavar="LINE", help="the kernel line (default: the tree's)")
-    parser.add_argument(
-        "--topic",
-        metavar="T,...",
-        help="only these topics and those they need (all of "
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """The options of `pagemint series`."""
+
+    kernel: str | None = option(None, "the kernel line (default: the tree's)", "LINE")
+    topic: str | None = option(
+        None,
+        "only these topics and those they need (all of "
         f"{', '.join(topic.name for topic in patches.topics())})",
+        "T,...",
     )
-    target = parser.add_mutually_exclusive_group(required=True)
-    target.add_argument("--tree", type=Path, metavar="DIR", help="make branches in this tree")
-    target.add_argument("--output", type=Path, metavar="DIR", help="write mails")
-    target.add_argument("--stat", action="store_true", help="count the lines of code of each topic")
+    tree: Path | None = option(
+        None, "make branches in this tree", "DIR", only="target", required=True
+    )
+    output: Path | None = option(None, "write mails", "DIR", only="target")
+    stat: bool = option(False, "count the lines of code of each topic", only="target")
 
 
-def main(args: argparse.Namespace) -> int:
+def main(request: Request) -> int:
     """Run `pagemint series`."""
     known = [*patches.lines(), sources.EXPECTED]
-    if args.kernel is not None and args.kernel not in known:
+    if request.kernel is not None and request.kernel not in known:
         raise Failure(
-            f"the series has no edits for Linux {args.kernel!r}",
+            f"the series has no edits for Linux {request.kernel!r}",
             f"choose one of: {', '.join(known)}",
         )
-    line = args.kernel or patches.lines()[-1]
-    chosen = patches.topics(args.topic.split(",") if args.topic else None)
-    if args.stat:
+    line = request.kernel or patches.lines()[-1]
+    chosen = patches.topics(request.topic.split(",") if request.topic else None)
+    if request.stat:
         code_lines.show(sources.get(line), chosen)
         return 0
-    # Checked first: fetching a source takes long.
-    if args.output:
-        branches.check_output(args.output)
-    if args.tree:
-        made = branches.commit(args.tree, chosen, args.kernel)
-        note(f"{args.tree} is on {made[-1]}; its branches: {', '.join(made)}")
-        return 0
-    for mail in branches.mails(sources.get(line), args.output, chosen):
-        print(mail)
+    if request.output:
+        # Checked first: fetching a source takes long.
+        branches.check_output(request.output)
+        for mail in branches.mails(sources.get(line), request.output, chosen):
+            print(mail)
+    if request.tree:
+        made = branches.commit(request.tree, chosen, request.kernel)
+        note(f"{request.tree} is on {made[-1]}; its branches: {', '.join(made)}")
     return 0

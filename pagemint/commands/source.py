@@ -1,25 +1,37 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """`pagemint source`: lists and fetches kernel sources."""
 
-import argparse
+from dataclasses import dataclass
 
+from pagemint.base.errors import Failure
+from pagemint.base.request import option
 from pagemint.trees import sources
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments of `pagemint source`."""
-    verbs = parser.add_subparsers(dest="verb", required=True, metavar="list | get")
-    verbs.add_parser("list", help="list the kernel lines at hand: line, version, cached or not")
-    getter = verbs.add_parser("get", help="fetch a line's source and print its directory")
-    getter.add_argument("version", metavar="VERSION", help="a kernel line, such as 7.3")
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """The arguments of `pagemint source`."""
+
+    verb: str = option(
+        "",
+        "list the kernel lines at hand (line, version, cached or not), or get a line's source "
+        "and print its directory",
+        flags=("verb",),
+        choices=("list", "get"),
+    )
+    version: str | None = option(
+        None, "the kernel line to get, such as 7.3", "VERSION", flags=("version",), nargs="?"
+    )
 
 
-def main(args: argparse.Namespace) -> int:
+def main(request: Request) -> int:
     """Run `pagemint source`."""
-    if args.verb == "get":
-        print(sources.get(args.version).tree)
-    else:
-        for one in sources.available():
-            state = "cached" if one.cached else "on the mirror"
-            print(f"{one.line:6} {one.package_version:24} {state}")
+    if (request.verb == "get") != (request.version is not None):
+        raise Failure("source get takes a kernel line, and list none", "give, for example, get 7.3")
+    if request.version is not None:
+        print(sources.get(request.version).tree)
+        return 0
+    for source in sources.available():
+        state = "cached" if source.cached else "on the mirror"
+        print(f"{source.line:6} {source.package_version:24} {state}")
     return 0

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Writes reports: of any results, and at the end of a run."""
 
-import argparse
 import os
 import re
 from collections.abc import Sequence
@@ -13,42 +12,10 @@ from pagemint.base.errors import Failure
 from pagemint.base.progress import note, step
 from pagemint.results.rows import Result
 
-_REMEDY = "pip install 'pagemint[report]', then: pagemint report RESULT.json -o DIR"
+REMEDY = "pip install 'pagemint[report]', then: pagemint report RESULT.json -o DIR"
+"""What helps where a report cannot be drawn."""
+
 _PLOT_FILES = re.compile(r'<a href="([^"/]+)\.svg">SVG</a>')  # as the page links to them
-
-
-def after_run(args: argparse.Namespace, result: Result) -> None:
-    """Write the report of a run that was just made, unless --no-report was given.
-
-    Args:
-        args: the arguments of the command, with `command`, `json` and `no_report`.
-        result: the result of the run.
-
-    Raises:
-        Failure: it cannot be written.
-    """
-    target = place(args)
-    if target:
-        write([result], target)
-    elif not args.no_report:
-        note(f"no page of plots: {_missing()} is not installed; {_REMEDY}")
-
-
-def check_report(args: argparse.Namespace) -> None:
-    """Check that `after_run` can write the report, before the runs.
-
-    Raises:
-        Failure: the directory cannot be written.
-    """
-    target = place(args)
-    if target:
-        remedy = "give --no-report, or --json FILE in a directory of yours"
-        disk.check_directory(target, f"the report to {target}", remedy)
-
-
-def place(args: argparse.Namespace) -> Path | None:
-    """Return the directory of a run's report; None with --no-report or without what draws it."""
-    return None if args.no_report or _missing() else directory(args.command, args.json)
 
 
 def directory(command: str, json: str | None) -> Path:
@@ -70,8 +37,8 @@ def write(results: Sequence[Result], target: Path) -> None:
     Raises:
         Failure: it cannot be written.
     """
-    if _missing():
-        raise Failure(f"the report needs {_missing()}", _REMEDY)
+    if lacks():
+        raise Failure(f"the report needs {lacks()}", REMEDY)
     what, remedy = f"the report to {target}", "name another directory"
     disk.check_directory(target, what, remedy)
     with step("drawing the report"):
@@ -91,7 +58,7 @@ def write(results: Sequence[Result], target: Path) -> None:
     note(f"the report is in {target / 'index.html'}")
 
 
-def _missing() -> str:
+def lacks() -> str:
     """Return a module of the extra `report` that is not installed, or ""."""
     return next((name for name in ("jinja2", "matplotlib") if not find_spec(name)), "")
 

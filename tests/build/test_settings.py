@@ -168,7 +168,7 @@ _STREAMS = {
 def test_an_output_that_cannot_be_written_is_one_line(streams: str, command: str) -> None:
     program = (
         "import sys, types\nfrom pagemint import cli\n"
-        "def main(args): print('data'); return 0\n"
+        "def main(request): print('data'); return 0\n"
         f"name = {command.split()[0]!r}\nmodule = cli._module(name)\nmodule.main = main\n"
         f"sys.exit(cli.main({command.split()!r}))\n"
     )

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The report: the page and its plots, and the report at the end of a run."""
 
-import argparse
 import html.parser
 import itertools
 import json
@@ -20,10 +19,10 @@ from hypothesis import strategies as st
 
 from pagemint import cli
 from pagemint.base.errors import Failure
-from pagemint.commands.options import finish
+from pagemint.commands.options import Output
 from pagemint.report import drawings, page
 from pagemint.report.plots import style
-from pagemint.report.write import after_run, check_report, directory, write
+from pagemint.report.write import directory, write
 from pagemint.results import headlines, reader
 from pagemint.results.rows import Result
 from pagemint.results.verdict import Judged
@@ -314,11 +313,9 @@ def test_the_report_of_a_run_stands_beside_its_result(tmp_path: Path) -> None:
     assert directory("vm", "out/vm.json") == Path("out/vm-report")
     state = tmp_path / "state-home/pagemint/bench-report"
     assert directory("bench", None) == directory("bench", "-") == state
-    args = argparse.Namespace(command="bench", json=None, no_report=True)
-    after_run(args, fake_result.result(**SMALL))
+    Output(command="bench", no_report=True).report(fake_result.result(**SMALL))
     assert not state.exists()
-    args.no_report = False
-    after_run(args, fake_result.result(**SMALL))
+    Output(command="bench").report(fake_result.result(**SMALL))
     assert (state / "index.html").exists()
 
 
@@ -350,10 +347,10 @@ def test_a_result_is_kept_though_nobody_reads_its_tables(
         raise SystemExit(1)  # as rich does
 
     monkeypatch.setattr("pagemint.report.tables.show_all", broken_pipe)
-    args = argparse.Namespace(command="vm", json=str(tmp_path / "a.json"), no_report=True)
+    file = str(tmp_path / "a.json")
     with pytest.raises(SystemExit):
-        finish(args, fake_result.result(**SMALL))
-    assert reader.read(args.json).rows
+        Output(command="vm", json=file, no_report=True).finish(fake_result.result(**SMALL))
+    assert reader.read(file).rows
 
 
 def test_a_report_is_written_in_any_locale(tmp_path: Path) -> None:
@@ -367,13 +364,10 @@ def test_a_report_is_written_in_any_locale(tmp_path: Path) -> None:
 
 def test_a_run_does_not_begin_if_its_report_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "state-home").touch()
-    args = argparse.Namespace(command="bench", json=None, no_report=False)
     with pytest.raises(Failure, match=r"cannot write the report .*give --no-report, or --json"):
-        check_report(args)
-    args.no_report = True
-    check_report(args)
-    args = argparse.Namespace(command="bench", json=str(tmp_path / "a/b.json"), no_report=False)
-    check_report(args)
+        Output(command="bench").check()
+    Output(command="bench", no_report=True).check()
+    Output(command="bench", json=str(tmp_path / "a/b.json")).check()
     assert not (tmp_path / "a").exists()
 
 
