@@ -6,7 +6,9 @@ from pathlib import Path
 
 from pagemint.base import cache
 from pagemint.base.run import run
+from pagemint.guests.outside.settings import GuestSettings
 from pagemint.trees.debian import roots
+from pagemint.trees.image import Kernel
 
 HOST = Path("/host")
 """The directory in which a guest sees the files of this machine."""
@@ -37,52 +39,42 @@ _LOW = 2 << 30  # bytes of ordinary memory, before the pmem
 _PMEM_START = _RAM_START + _LOW
 
 
-def argv(
-    image: Path,
-    shared: Path,
-    *,
-    device: int,
-    cpus: int,
-    options: str,
-    append: str,
-) -> list[str | Path]:
+def argv(kernel: Kernel, shared: Path, guest: GuestSettings) -> list[str | Path]:
     """Return QEMU's command line for a guest that runs the script `command`, and ends.
 
     Writes a devicetree with the pmem into `shared`, and fetches the guest's root if need be.
 
     Args:
-        image: the kernel's image.
+        kernel: the kernel.
         shared: a directory of this machine with the script, which the guest may write to.
-        device: bytes of persistent memory.
-        cpus: number of CPUs.
-        options: further options of QEMU.
-        append: further words of the kernel's command line.
+        guest: its settings.
 
     Raises:
         Failure: QEMU or fdtput is missing, or the packages of the root cannot be fetched.
     """
-    size = _LOW + device
+    size = _LOW + guest.device
     qemu: list[str | Path] = [
-        *("qemu-system-aarch64", "-cpu", "neoverse-n1", "-smp", str(cpus), "-m", f"{size >> 20}M"),
+        *("qemu-system-aarch64", "-cpu", "neoverse-n1"),
+        *("-smp", str(guest.cpus), "-m", f"{size >> 20}M"),
         # reserve=off: the guest touches little of it, so the host need not have all.
         *("-object", f"memory-backend-ram,id=ram,size={size},reserve=off"),
     ]
     machine = "virt,gic-version=3,memory-backend=ram"
     tree = shared / "devicetree"
     run([*qemu, "-machine", f"{machine},dumpdtb={tree}"], what="asking QEMU for a devicetree")
-    _add_pmem(tree, _PMEM_START, device)
+    _add_pmem(tree, _PMEM_START, guest.device)
     # Without root= the kernel mounts /dev/root, and 9p takes that for the mount tag below.
     # mem= hides the memory behind _LOW; the kernel finds the pmem there in the devicetree.
     words = [f"mem={_LOW >> 20}M rootfstype=9p rootflags={_OPTIONS} ro init=/init"]
-    words += [f"{_SHARED}={shared} console=ttyAMA0 nokaslr panic=-1", append]
+    words += [f"{_SHARED}={shared} console=ttyAMA0 nokaslr panic=-1", guest.append]
     return [
-        *(*qemu, "-machine", machine, "-dtb", tree, "-kernel", image),
+        *(*qemu, "-machine", machine, "-dtb", tree, "-kernel", kernel.image),
         *("-append", " ".join(words), "-no-reboot"),
         *("-display", "none", "-monitor", "none", "-serial", "stdio"),
         *_share("/dev/root", _root(), readonly=True),
         *_share("host", Path("/"), readonly=True),
         *_share("shared", shared, readonly=False),
-        *shlex.split(options),
+        *shlex.split(guest.options),
     ]
 
 

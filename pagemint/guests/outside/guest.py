@@ -7,7 +7,6 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from pagemint.base import journal
@@ -16,6 +15,7 @@ from pagemint.base.progress import doing, note
 from pagemint.base.run import run
 from pagemint.guests.outside import arm64, scenarios, x86
 from pagemint.guests.outside.scenarios import Record
+from pagemint.guests.outside.settings import GuestSettings
 from pagemint.trees import trees
 from pagemint.trees.image import Kernel
 
@@ -30,41 +30,8 @@ _INSIDE = {trees.X86: (sys.executable, Path("/")), trees.ARM64: ("python3", arm6
 """The Python interpreter in a guest, and the directory with this machine's files there."""
 
 
-@dataclass(frozen=True)
-class Guest:
-    """The settings with which guests are run.
-
-    Attributes:
-        accel: kvm or tcg.
-        device: bytes of the emulated pmem.
-        limit: seconds that a guest may take.
-        cpus: number of CPUs. The first is on the node below the device, the others are on the
-            last node.
-        options: further options of QEMU.
-        append: further words of the kernel's command line.
-        directories: further directories for the scenarios, by the names of the options of
-            inside/scenarios.py that take them.
-        regions: number of equal parts of the pmem, each with a device; x86 only.
-        inset: bytes cut off at both ends of each part, which stay ordinary memory: a device then
-            begins and ends within a section, or apart from the next one; x86 only.
-        behind: number of nodes behind the device, which have equal parts of the memory there; x86
-            only.
-        spare: bytes of memory that scenarios can add, by QEMU's monitor; 0 if none do; x86 only.
-        provoked: a pattern of the complaint of the kernel that the scenarios provoke, if any.
-    """
-
-    accel: str
-    device: int
-    limit: float
-    cpus: int = 2
-    options: str = ""
-    append: str = ""
-    directories: Mapping[str, Path] = field(default_factory=dict)
-    regions: int = 1
-    inset: int = 0
-    behind: int = 1
-    spare: int = 0
-    provoked: str | None = None
+class Guest(GuestSettings):
+    """A guest, to be run with its settings."""
 
     def run(
         self, kernel: Kernel, names: str, rebinds: int, private: int
@@ -94,7 +61,8 @@ class Guest:
         ended = ""
         try:
             # A failure of these is not one of the guest: arm64 fetches packages for it.
-            argv, env = self._argv(kernel, shared), x86.environment()
+            lab = arm64 if kernel.arch == trees.ARM64 else x86
+            argv, env = lab.argv(kernel, shared, self), x86.environment()
             with doing(lambda: _under_way(journal.read(records), names)):
                 ended = _boot(argv, env, console, self.limit, what)
         except BaseException:
@@ -119,32 +87,6 @@ class Guest:
             )
         shutil.rmtree(shared)
         return [record for record in said[:-1] if "running" not in record], text
-
-    def _argv(self, kernel: Kernel, shared: Path) -> list[str | Path]:
-        """Return the command line that boots `kernel` and runs the script in `shared`."""
-        if kernel.arch == trees.ARM64:
-            return arm64.argv(
-                kernel.image,
-                shared,
-                device=self.device,
-                cpus=self.cpus,
-                options=self.options,
-                append=self.append,
-            )
-        return x86.argv(
-            kernel.image,
-            shared,
-            device=self.device,
-            cpus=self.cpus,
-            options=self.options,
-            append=self.append,
-            accel=self.accel,
-            regions=self.regions,
-            inset=self.inset,
-            behind=self.behind,
-            spare=self.spare,
-            stock=kernel.filler is not None,
-        )
 
 
 def _boot(

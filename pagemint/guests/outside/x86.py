@@ -11,6 +11,8 @@ from pagemint.base import cache
 from pagemint.base.errors import Failure
 from pagemint.base.progress import note, step
 from pagemint.base.run import run
+from pagemint.guests.outside.settings import GuestSettings
+from pagemint.trees.image import Kernel
 
 _LOW = 2 << 30  # bytes of guest memory below 4 GiB
 _DEVICE_START = 4 << 30
@@ -18,54 +20,33 @@ _HIGH = 4 << 30  # bytes of guest memory behind the device
 _PORTS = ((1, "sub"), (2, "big"))  # for virtio-mem devices; see inside/hotadd.py
 
 
-def argv(
-    image: Path,
-    shared: Path,
-    *,
-    device: int,
-    cpus: int,
-    options: str,
-    append: str,
-    accel: str,
-    regions: int,
-    inset: int,
-    behind: int,
-    spare: int,
-    stock: bool,
-) -> list[str | Path]:
+def argv(kernel: Kernel, shared: Path, guest: GuestSettings) -> list[str | Path]:
     """Return the command line of virtme-ng for a guest that runs the script `command`, and ends.
 
     Args:
-        image: the kernel's image.
+        kernel: the kernel.
         shared: a directory of this machine with the script, which the guest may write to.
-        device: bytes of persistent memory.
-        cpus: number of CPUs.
-        options: further options of QEMU.
-        append: further words of the kernel's command line.
-        accel: kvm or tcg.
-        regions: number of equal parts of `device`.
-        inset: bytes at both ends of each of them that are ordinary memory.
-        behind: number of nodes behind the device.
-        spare: bytes of memory that the guest can add.
-        stock: whether it is a stock kernel, which warns if one package has CPUs on two nodes.
+        guest: its settings.
     """
     # The device is a node of its own: kmem and migrate ask for memory by the node.
-    nodes = (_LOW, device, *[_HIGH // behind] * behind)
-    size = device // regions
+    nodes = (_LOW, guest.device, *[_HIGH // guest.behind] * guest.behind)
+    size = guest.device // guest.regions
     words = [
-        f"memmap={size - 2 * inset >> 20}M!{start + inset >> 20}M"
-        for start in range(_DEVICE_START, _DEVICE_START + regions * size, size)
+        f"memmap={size - 2 * guest.inset >> 20}M!{start + guest.inset >> 20}M"
+        for start in range(_DEVICE_START, _DEVICE_START + guest.regions * size, size)
     ]
-    machine = " ".join([*machine_options(nodes, cpus, accel, stock=stock), options])
-    if spare:
-        machine += " " + _monitor_options(sum(nodes) + spare, shared / "monitor")
+    stock = kernel.filler is not None
+    options = machine_options(nodes, guest.cpus, guest.accel, stock=stock)
+    machine = " ".join([*options, guest.options])
+    if guest.spare:
+        machine += " " + _monitor_options(sum(nodes) + guest.spare, shared / "monitor")
     # The guest looks for builds in the cache of this machine.
     inside = ["env", f"XDG_CACHE_HOME={cache.root().parent}", "sh", str(shared / "command")]
     return [
-        *("vng", "-r", image, "--force-9p", "--verbose", "--cpus", str(cpus)),
-        *(["--disable-kvm"] if accel == "tcg" else []),
+        *("vng", "-r", kernel.image, "--force-9p", "--verbose", "--cpus", str(guest.cpus)),
+        *(["--disable-kvm"] if guest.accel == "tcg" else []),
         *("--memory", f"{sum(nodes) >> 20}M", f"--qemu-opts={machine}"),
-        *("--append", f"{' '.join(words)} nokaslr panic=-1 {append}"),
+        *("--append", f"{' '.join(words)} nokaslr panic=-1 {guest.append}"),
         *(f"--rwdir={shared}", "--", shlex.join(inside)),
     ]
 
@@ -77,7 +58,7 @@ def machine_options(nodes: Sequence[int], cpus: int, accel: str, *, stock: bool)
         nodes: bytes of each node: below the device, the device, and one or more behind it.
         cpus: number of CPUs.
         accel: kvm or tcg.
-        stock: see argv().
+        stock: whether it is a stock kernel, which warns if one package has CPUs on two nodes.
     """
     # The machine type decides how much memory is below 4 GiB.
     # Linux warns about CPUs of one socket on several nodes.
