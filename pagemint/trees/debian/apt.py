@@ -10,11 +10,13 @@ keyring.
 import hashlib
 import os
 import re
+import subprocess
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cmp_to_key
 from pathlib import Path
 
 from pagemint.base import cache
@@ -153,13 +155,16 @@ def download_closure(
             ) from failure
 
 
-def version_key(version: str) -> tuple[object, ...]:
-    """Return a key that sorts Debian versions as dpkg does (Debian Policy 5.6.12)."""
-    epoch, colon, rest = version.partition(":")
-    if not colon:
-        epoch, rest = "0", version
-    upstream, _, revision = rest.rpartition("-") if "-" in rest else (rest, "", "0")
-    return int(epoch), _part_key(upstream), _part_key(revision)
+def _compare(one: str, other: str) -> int:
+    """Return -1, 0 or 1, as dpkg sorts two Debian versions."""
+    for relation, answer in (("lt", -1), ("eq", 0)):
+        if subprocess.run(["dpkg", "--compare-versions", one, relation, other]).returncode == 0:
+            return answer
+    return 1
+
+
+version_key = cmp_to_key(_compare)
+"""Returns a key that sorts Debian versions as dpkg does."""
 
 
 def parse_targets(text: str) -> list[Repository]:
@@ -212,17 +217,6 @@ def parse_codename(release: str) -> tuple[str, str] | None:
     suite = re.search(r"^Suite: (\S+)$", release, re.MULTILINE)
     codename = re.search(r"^Codename: (\S+)$", release, re.MULTILINE)
     return (suite[1], codename[1]) if suite and codename else None
-
-
-def _part_key(part: str) -> tuple[object, ...]:
-    pairs = re.findall(r"(\D*)(\d*)", part)
-    return tuple(((*map(_character_key, text), 0), int(digits or 0)) for text, digits in pairs)
-
-
-def _character_key(character: str) -> int:
-    if character == "~":
-        return -1
-    return ord(character) if character.isalpha() else ord(character) + 256
 
 
 def _state() -> Path:
