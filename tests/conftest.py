@@ -3,6 +3,7 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 
+import fake_tree
 import hypothesis
 import pytest
 
@@ -21,6 +22,15 @@ def cache_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(home))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state-home"))
     return home / "pagemint"
+
+
+@pytest.fixture
+def debian_config(cache_home: Path) -> None:
+    """A configuration of Debian's in the cache, so that none is fetched."""
+    entry = cache_home / "configs" / f"{fake_tree.LINE}.1-1"
+    entry.mkdir(parents=True)
+    (entry / "config").write_text("CONFIG_64BIT=y\n")
+    (entry / ".complete").touch()
 
 
 set_signal = signal.signal  # some tests replace it

@@ -180,6 +180,11 @@ def text(**changes: Any) -> bytes:  # noqa: ANN401 - those of body()
     return json.dumps(body(**changes)).encode()
 
 
+def read(contents: dict[str, Any]) -> Result:
+    """Return the result that the reader makes of a file with these contents."""
+    return reader.parse(json.dumps(contents).encode(), "a.json")
+
+
 def result(**changes: Any) -> Result:  # noqa: ANN401 - those of body()
     """Return the result that the reader makes of such a file."""
-    return reader.parse(text(**changes), "a.json")
+    return read(body(**changes))

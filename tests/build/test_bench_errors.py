@@ -34,15 +34,6 @@ def tree(tmp_path: Path) -> Path:
     return made
 
 
-@pytest.fixture
-def config(cache_home: Path) -> None:
-    """A configuration in the cache, so that none is fetched."""
-    entry = cache_home / "configs" / f"{fake_tree.LINE}.1-1"
-    entry.mkdir(parents=True)
-    (entry / "config").write_text("CONFIG_64BIT=y\n")
-    (entry / ".complete").touch()
-
-
 def _bench(
     *argv: str | Path, before: str = "", **environment: str
 ) -> subprocess.CompletedProcess[str]:
@@ -180,7 +171,7 @@ def test_an_edit_that_does_not_apply_is_named(
     assert [name.split("-")[0] for name in _entries(cache_home)] == ["trees/own"]
 
 
-@pytest.mark.usefixtures("config")
+@pytest.mark.usefixtures("debian_config")
 def test_a_build_that_fails_says_where_its_log_is(tree: Path) -> None:
     said = _refusal("--ksrc", tree, "--size", "4MiB")
     assert "make olddefconfig in the base tree failed: " in said
@@ -189,7 +180,7 @@ def test_a_build_that_fails_says_where_its_log_is(tree: Path) -> None:
     assert _refusal("--ksrc", tree, "--size", "4MiB") == said
 
 
-@pytest.mark.usefixtures("config")
+@pytest.mark.usefixtures("debian_config")
 @pytest.mark.parametrize(("program", "package"), [("gcc", "gcc"), ("make", "make"), ("git", "git")])
 def test_a_missing_tool_is_named_with_its_package(
     tmp_path: Path, tree: Path, program: str, package: str
@@ -204,7 +195,7 @@ def test_a_missing_tool_is_named_with_its_package(
     assert f"; install it (Debian: {package}; " in said
 
 
-@pytest.mark.usefixtures("config")
+@pytest.mark.usefixtures("debian_config")
 def test_no_room_on_the_disk_is_refused_before_anything_is_written(
     tree: Path, cache_home: Path
 ) -> None:

@@ -32,16 +32,7 @@ def no_debian(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(apt, "packages", away)
 
 
-@pytest.fixture
-def debian(cache_home: Path) -> None:
-    """Debian's configuration in the cache."""
-    entry = cache_home / "configs" / f"{fake_tree.LINE}.1-1"
-    entry.mkdir(parents=True)
-    (entry / "config").write_text("CONFIG_64BIT=y\n")
-    (entry / ".complete").touch()
-
-
-@pytest.mark.usefixtures("debian")
+@pytest.mark.usefixtures("debian_config")
 def test_the_users_file_comes_first(tree: Source, tmp_path: Path) -> None:
     (tree.tree / ".config").write_text(_WHOLE + "# of the tree\n")
     (tmp_path / "mine").write_text(_WHOLE)
@@ -52,7 +43,7 @@ def test_the_users_file_comes_first(tree: Source, tmp_path: Path) -> None:
         assert (chosen.name, chosen.text) == (f"file {name}", _WHOLE)
 
 
-@pytest.mark.usefixtures("debian")
+@pytest.mark.usefixtures("debian_config")
 def test_the_trees_own_comes_next_and_stays_as_it_was_read(tree: Source) -> None:
     (tree.tree / ".config").write_text(_WHOLE)
     chosen = configs.of_user(None, tree)
@@ -62,7 +53,7 @@ def test_the_trees_own_comes_next_and_stays_as_it_was_read(tree: Source) -> None
     assert chosen.start(fake_tree.LINE) == _WHOLE
 
 
-@pytest.mark.usefixtures("debian")
+@pytest.mark.usefixtures("debian_config")
 def test_debians_comes_next(tree: Source) -> None:
     assert configs.of_user(None, tree) is None
     assert configs.usual(tree) is objects.DEBIAN

@@ -2,7 +2,6 @@
 """Trees whose code fails: each is left out of its workload in one line, and the others go on."""
 
 import difflib
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -12,6 +11,7 @@ import fake_result
 import fake_tree
 import pytest
 from rendered import screen
+from stand_ins import program
 
 from pagemint import cli
 from pagemint.base.errors import Failure, TreeFailure
@@ -28,7 +28,7 @@ from pagemint.results.rows import Case, Row
 from pagemint.trees import objects, sources, trees
 
 # A host in the shell; FAULT is what happens when the code of the tree BAD runs.
-_HOST = """#!/bin/sh
+_HOST = """
 while read -r command arguments; do
 	case "$arguments" in
 	*tree=BAD) FAULT ;;
@@ -61,9 +61,7 @@ def _timed(
     against: str = "base",
 ) -> list[Row]:
     """Time trees, of which one fails."""
-    script = tmp_path / "host"
-    script.write_text(_HOST.replace("BAD", bad).replace("FAULT", fault))
-    script.chmod(0o755)
+    script = program(tmp_path / "host", _HOST.replace("BAD", bad).replace("FAULT", fault))
     workload, asked = _workload(names), Settings(1, against=against)
     with Hosts([Program(script, script, script, {})]) as hosts:
         hosted = hosts.of(workload, asked)
@@ -181,7 +179,7 @@ def test_the_trees_left_out_are_in_the_result() -> None:
     why = "x has no stand-in"
     body["trees"][1] |= {"identical": None, "difference": ""}
     body["trees"][1]["left_out"] = {"the memmap comparison": why, "boot": why, "folio": "y"}
-    result = reader.parse(json.dumps(body).encode(), "a.json")
+    result = fake_result.read(body)
     shown = screen(result)
     assert f"Left out for b: the memmap comparison, boot: {why}." in shown
     assert "Left out for b: folio: y." in shown

@@ -14,6 +14,7 @@ import fake_tree
 import pytest
 from command_line import pagemint
 from rendered import everything, screen
+from stand_ins import WHO
 
 from pagemint import words
 from pagemint.base import cache
@@ -25,21 +26,13 @@ from pagemint.bench.variants import able, choose
 from pagemint.bench.workload import Settings, Variant
 from pagemint.bench.workloads import known
 from pagemint.report import page
-from pagemint.results import reader
 from pagemint.results.rows import Result
 from pagemint.results.verdict import Judged
 from pagemint.send import branches
 from pagemint.trees import named, objects, patches, sources, trees
 from pagemint.words import MODES
 
-_GIT = {
-    "GIT_AUTHOR_NAME": "Ada Tester",
-    "GIT_AUTHOR_EMAIL": "ada@example.org",
-    "GIT_COMMITTER_NAME": "Ada Tester",
-    "GIT_COMMITTER_EMAIL": "ada@example.org",
-    "GIT_CONFIG_NOSYSTEM": "1",
-    "GIT_CONFIG_GLOBAL": "/dev/null",
-}
+_GIT = WHO | {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": "/dev/null"}
 
 
 @pytest.fixture
@@ -250,7 +243,7 @@ def test_a_result_without_lists_of_mails_is_read() -> None:
     body = fake_result.body(workloads=("fsdax",), trees=("a",))
     for name in ("applied", "not_applied"):
         del body["trees"][0][name]
-    (tree,) = reader.parse(json.dumps(body).encode(), "a.json").trees
+    (tree,) = fake_result.read(body).trees
     assert (tree.applied, tree.not_applied) == ([], [])
 
 

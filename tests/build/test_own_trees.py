@@ -9,6 +9,7 @@ from pathlib import Path
 
 import fake_tree
 import pytest
+from stand_ins import program
 
 from pagemint.base import run
 from pagemint.base.errors import Failure
@@ -25,8 +26,7 @@ def plain(tmp_path: Path) -> Path:
     made = tmp_path / "my own" / "linux tree"
     fake_tree.make(made)
     (made / "scripts").mkdir()
-    (made / "scripts/run").write_text("#!/bin/sh\n")
-    (made / "scripts/run").chmod(0o755)
+    program(made / "scripts/run", "")
     (made / "link").symlink_to("mm")
     (made / ".gitignore").write_text(_IGNORED)
     (made / "mm/built.o").write_bytes(b"\x7fELF")
@@ -133,9 +133,7 @@ def test_a_tree_on_a_read_only_mount(repository: Path, tmp_path: Path) -> None:
 
 
 def test_a_hook_of_the_repository_does_not_run(repository: Path, tmp_path: Path) -> None:
-    hook = tmp_path / "hook"
-    hook.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
-    hook.chmod(0o755)
+    hook = program(tmp_path / "hook", f"touch {tmp_path}/ran")
     _git(repository, "config", "core.fsmonitor", hook)
     _pair(repository)
     assert not (tmp_path / "ran").exists()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from command_line import pagemint
+from stand_ins import program
 
 from pagemint.base import files
 from pagemint.base.errors import Failure
@@ -78,18 +79,15 @@ def test_a_wrong_file_is_refused(
 
 
 def test_a_workload_without_memory_is_refused(tmp_path: Path) -> None:
-    host, file = tmp_path / "host", tmp_path / "one.c"
-    host.write_text("#!/bin/sh\nread line\necho pages=0 times=1 moved=0\n")
-    host.chmod(0o755)
+    host = program(tmp_path / "host", "read line\necho pages=0 times=1 moved=0")
+    file = tmp_path / "one.c"
     file.write_text(_EXAMPLE)
     with pytest.raises(Failure, match=r"one.c: clear_one has .pages = 0 and .times = 1; both have"):
         own_workloads.describe(Program(host, host, host, {}), KernelHalf([file]), ["base"])
 
 
 def test_a_file_that_no_tree_can_run_is_refused(tmp_path: Path) -> None:
-    host, file = tmp_path / "host", tmp_path / "one.c"
-    host.write_text("#!/bin/sh\nread line\n")
-    host.chmod(0o755)
+    host, file = program(tmp_path / "host", "read line"), tmp_path / "one.c"
     file.write_text(_EXAMPLE)
     lacks = {("base", "one"): "it has no new_name", ("a", "one"): "it has no old_name"}
     with pytest.raises(Failure, match=r"no tree can run one.c; a: it has no old_name"):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from guest_records import LONG
+from stand_ins import program
 
 from pagemint.base import packages
 from pagemint.trees import sources
@@ -23,10 +24,10 @@ def path(tmp_path: Path) -> Path:
     made = tmp_path / "bin"
     made.mkdir()
     for folder in map(Path, (*os.environ["PATH"].split(":"), "/usr/sbin", "/sbin")):
-        for program in folder.glob("*"):
-            there = made / program.name
-            if not program.name.startswith(("apt", "dpkg")) and not there.is_symlink():
-                there.symlink_to(program)
+        for file in folder.glob("*"):
+            there = made / file.name
+            if not file.name.startswith(("apt", "dpkg")) and not there.is_symlink():
+                there.symlink_to(file)
     return made
 
 
@@ -60,8 +61,7 @@ def test_the_debian_package_depends_on_all_that_a_bench_needs() -> None:
 def test_the_command_of_the_distribution_is_named(
     manager: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / manager).write_text("#!/bin/sh\n")
-    (tmp_path / manager).chmod(0o755)
+    program(tmp_path / manager, "")
     monkeypatch.setenv("PATH", str(tmp_path))
     said = packages.remedy(["gelf.h", "flex"])
     assert re.fullmatch(rf"install them: {manager} \S+ \S*libelf\S* flex", said)
@@ -72,8 +72,7 @@ def test_setup_without_dpkg_names_programs_and_headers_of_all_distributions(
 ) -> None:
     (path / "flex").unlink()
     (path / "gcc").unlink()
-    (path / "gcc").write_text("#!/bin/sh\n! grep -q gelf\n")
-    (path / "gcc").chmod(0o755)
+    program(path / "gcc", "! grep -q gelf")
     ended = _run("sh", "scripts/setup", cwd=checkout, PATH=str(path))
     assert (ended.returncode, ended.stderr) == (
         1,

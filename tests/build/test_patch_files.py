@@ -11,17 +11,13 @@ from pathlib import Path
 
 import patch_files
 import pytest
+from stand_ins import WHO
 
 from pagemint import __version__
 from pagemint.base.git import git
 from pagemint.trees import patches, sources
 
 _ROOT = Path(__file__).parent.parent.parent
-_WHO = {
-    f"GIT_{role}_{name}": value
-    for role in ("AUTHOR", "COMMITTER")
-    for name, value in (("NAME", "Somebody"), ("EMAIL", "somebody@example.org"))
-}
 
 
 @pytest.fixture(scope="module")
@@ -47,12 +43,12 @@ def test_git_applies_the_patches_and_leaves_what_the_series_does(
             shutil.copyfile(tree / path, tmp_path / path)
     git(tmp_path, "init", "-q")
     git(tmp_path, "add", "-A", "--force")
-    git(tmp_path, "commit", "-q", "--allow-empty", "-m", "base", **_WHO)
+    git(tmp_path, "commit", "-q", "--allow-empty", "-m", "base", **WHO)
     order = [path for path in (output / line / "series").read_text().splitlines() if path[0] != "#"]
     mine = [path for path in order if path.split("/")[0] in {topic.name for topic in chosen}]
     assert mine or not changes
     if mine:
-        git(tmp_path, "am", "-q", *(str(output / line / path) for path in mine), **_WHO)
+        git(tmp_path, "am", "-q", *(str(output / line / path) for path in mine), **WHO)
     assert {path: (tmp_path / path).read_bytes() for path in wanted} == wanted
     log = git(tmp_path, "log", "--reverse", "--format=%B%x00").split("\0\n")[1:-1]
     assert [text.strip() for text in log] == [change.step.message.strip() for change in changes]

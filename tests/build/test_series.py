@@ -12,13 +12,14 @@ import fake_tree
 import pytest
 from command_line import pagemint
 from kernel_lines import LINES
+from stand_ins import WHO, program
 
 from pagemint.base import files, git
 from pagemint.base.errors import Failure
 from pagemint.send import branches
 from pagemint.trees import patches, sources, trees
 
-_NAME, _EMAIL = "Ada Tester", "ada@example.org"
+_NAME, _EMAIL = WHO["GIT_AUTHOR_NAME"], WHO["GIT_AUTHOR_EMAIL"]
 _TOPICS = [topic.name for topic in patches.topics()]
 _BRANCHES = [f"pagemint-{fake_tree.LINE}-{topic}" for topic in _TOPICS]
 _BRANCH = _BRANCHES[-1]
@@ -350,12 +351,8 @@ def outcome(tmp_path_factory: pytest.TempPathFactory) -> tuple[object, ...]:
         return _outcome(home / "linux", home / "mails")
 
 
-_FIXED = {
-    f"GIT_{role}_{what}": value
-    for role in ("AUTHOR", "COMMITTER")
-    for what, value in (("NAME", _NAME), ("EMAIL", _EMAIL), ("DATE", "2026-11-25T12:00:00Z"))
-}
-_HOOK = "#!/bin/sh\nexit 1\n"
+_FIXED = WHO | {f"GIT_{role}_DATE": "2026-11-25T12:00:00Z" for role in ("AUTHOR", "COMMITTER")}
+_HOOK = "exit 1"
 
 
 @pytest.mark.parametrize(
@@ -421,8 +418,7 @@ def test_settings_of_the_user_do_not_matter(
     if name.startswith("HOME/"):
         file = git_home / name.removeprefix("HOME/")
         file.parent.mkdir(parents=True)
-        file.write_text(value)
-        file.chmod(0o755)
+        program(file, value)
     elif name.startswith("GIT_"):
         monkeypatch.setenv(name, value.replace("HOME", str(git_home)))
     else:
@@ -441,8 +437,7 @@ def test_settings_of_the_user_do_not_matter(
 def test_settings_of_the_repository_do_not_change_files(
     checkout: Path, git_home: Path, name: str, value: str
 ) -> None:
-    (git_home / "post-checkout").write_text(_HOOK)
-    (git_home / "post-checkout").chmod(0o755)
+    program(git_home / "post-checkout", _HOOK)
     _git(checkout, "config", name, value.replace("HOOKS", str(git_home)))
     branches.commit(checkout)
     assert not [path for path, data in _state(checkout).items() if b"\r\n" in data]
@@ -643,12 +638,12 @@ def test_an_interruption_leaves_no_half_made_branch(
     before = _state(tree)
     real = shutil.which("git")
     (tmp_path / "bin").mkdir()
-    (tmp_path / "bin/git").write_text(
-        f'#!/bin/sh\ncase "$* " in "{when} "*)\n'
+    program(
+        tmp_path / "bin/git",
+        f'case "$* " in "{when} "*)\n'
         f"\techo >>{tmp_path}/reached\n\tkill -{number:d} $PPID\n\tsleep 0.2\nesac\n"
-        f'exec {real} "$@"\n'
+        f'exec {real} "$@"',
     )
-    (tmp_path / "bin/git").chmod(0o755)
     ended = pagemint("series", "--tree", tree, PATH=f"{tmp_path}/bin:{os.environ['PATH']}")
     assert (tmp_path / "reached").exists()
     assert ended.returncode == 130

@@ -19,6 +19,7 @@ import fake_tree
 import pytest
 from command_line import pagemint
 from kernel_lines import BASES, WHOLE
+from stand_ins import WHO
 
 from pagemint.base import git, machine
 from pagemint.send import branches
@@ -89,7 +90,6 @@ _MORE_CONFIGS = [
 ]
 _BUILDS = [(line, _DEBIAN) for line in BASES]
 _BUILDS += [(WHOLE[-1], config) for config in _MORE_CONFIGS if _LONG]
-_ROLES = ("AUTHOR", "COMMITTER")
 _MESSAGE = re.compile(r"^(\S+?):\d+(?::\d+)?: ((?:warning|error): .*)$", re.MULTILINE)
 
 
@@ -135,9 +135,8 @@ def mails(
     """Each step of a line with its mail."""
     output = tmp_path_factory.mktemp("series") / "mails"
     with pytest.MonkeyPatch.context() as patch:
-        for role in _ROLES:
-            patch.setenv(f"GIT_{role}_NAME", "Ada Tester")
-            patch.setenv(f"GIT_{role}_EMAIL", "ada@example.org")
+        for name, value in WHO.items():
+            patch.setenv(name, value)
         written = branches.mails(found, output)
         numbered = [mail for mail in written if not mail.name.startswith("0000-")]
     return list(zip(patches.of(found.line), numbered, strict=True))
@@ -300,8 +299,7 @@ def test_one_command_makes_the_next_release_as_it_is_expected(tmp_path: Path) ->
         if (found.tree / path).exists():
             (tree / path).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(found.tree / path, tree / path)
-    who = {f"GIT_{role}_{key}": "a@b" for role in _ROLES for key in ("NAME", "EMAIL")}
-    ended = pagemint("series", "--kernel", sources.EXPECTED, "--tree", tree, **who)
+    ended = pagemint("series", "--kernel", sources.EXPECTED, "--tree", tree, **WHO)
     assert ended.returncode == 0, ended.stderr
     subjects = git.git(tree, "log", "--reverse", "--format=%s", "base..HEAD").splitlines()
     assert subjects == [change.step.message.partition("\n")[0] for change in changes]

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import stand_ins
 from command_line import ARGV, pagemint
 from kernel_lines import LINES
 from memmaps import program_for
@@ -72,9 +73,7 @@ def test_a_cache_that_cannot_be_written_is_refused(monkeypatch: pytest.MonkeyPat
 
 
 def _host(tmp_path: Path, script: str) -> Host:
-    path = tmp_path / "host"
-    path.write_text(f"#!/bin/sh\nread line\n{script}\n")
-    path.chmod(0o755)
+    path = stand_ins.program(tmp_path / "host", f"read line\n{script}")
     return Host(Program(path, path, path, {}))
 
 

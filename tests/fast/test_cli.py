@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from command_line import pagemint
+from stand_ins import program
 
 from pagemint import cli, commands
 from pagemint.base.errors import Failure
@@ -253,9 +254,7 @@ def test_doctor_judges_returns() -> None:
 def test_doctor_tries_kvm(
     guest: str, ok: bool, found: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    program = tmp_path / "qemu-system-x86_64"
-    program.write_text(f"#!/bin/sh\n{guest}\n")
-    program.chmod(0o755)
+    program(tmp_path / "qemu-system-x86_64", guest)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.setattr(doctor, "_KVM_LIMIT", 1.0)
     check = doctor.check_kvm("/dev/null")

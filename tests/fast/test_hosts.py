@@ -5,6 +5,7 @@ import time
 from pathlib import Path
 
 import pytest
+from stand_ins import program
 
 from pagemint.base.errors import Failure
 from pagemint.bench.hosts import Hosts
@@ -14,9 +15,8 @@ from pagemint.bench.workload import Settings, Workload
 
 
 def test_a_host_that_loops_is_killed_after_an_error(tmp_path: Path) -> None:
-    script = tmp_path / "host"
-    script.write_text("#!/bin/sh\nread setup\necho huge=1\nread patch\necho\nexec sleep 600\n")
-    script.chmod(0o755)
+    answers = "read setup\necho huge=1\nread patch\necho\nexec sleep 600"
+    script = program(tmp_path / "host", answers)
     workload = Workload(
         name="loops",
         memory=lambda asked: 1,

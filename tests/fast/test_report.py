@@ -3,7 +3,6 @@
 
 import html.parser
 import itertools
-import json
 import re
 import subprocess
 import sys
@@ -73,7 +72,7 @@ def _with_texts(text: str) -> dict[str, Any]:
 @example("_legend")
 @_SLOW
 def test_no_text_in_a_result_becomes_an_element(text: str) -> None:
-    made, drawn = page.make([reader.parse(json.dumps(_with_texts(text)).encode(), "a.json")])
+    made, drawn = page.make([fake_result.read(_with_texts(text))])
     found = _Elements(made)
     assert "script" not in found.names
     assert found.names <= _PLAIN.names | {"b"}
@@ -125,7 +124,7 @@ def _counted() -> Result:
         for at, tree in enumerate(("base", "patched"))
         for number in range(12)
     ]
-    return reader.parse(json.dumps(body).encode(), "a.json")
+    return fake_result.read(body)
 
 
 def _machines(count: int) -> list[Result]:
@@ -238,7 +237,7 @@ def test_a_page_without_rows_is_made() -> None:
     check = {"scenario": "boot", "tree": "base", "name": "memory", "outcome": "pass"}
     body = {**fake_result.body(), "rows": [], "limits": []}
     body["checks"] = [{**check, "said": "", "must_pass": True}]
-    assert page.make([reader.parse(json.dumps(body).encode(), "a.json")])[1] == []
+    assert page.make([fake_result.read(body)])[1] == []
 
 
 def test_a_result_of_thousands_of_workloads_still_makes_a_page() -> None:
@@ -247,7 +246,7 @@ def test_a_result_of_thousands_of_workloads_still_makes_a_page() -> None:
     body["rows"] = [
         {**row, "case": {**row["case"], "workload": f"w{number}"}} for number in range(2000)
     ]
-    text, drawn = page.make([reader.parse(json.dumps(body).encode(), "a.json")])
+    text, drawn = page.make([fake_result.read(body)])
     assert len(drawn) < 40
     assert "w1999" in text
 
@@ -289,7 +288,7 @@ def test_checks_of_guests_are_in_a_table() -> None:
     ]
     body["checks"].append({**common, "name": "alone", "tree": "base", "outcome": "pass"})
     body["checks"][-1]["must_pass"] = False
-    text, _ = page.make([reader.parse(json.dumps(body).encode(), "a.json")])
+    text, _ = page.make([fake_result.read(body)])
     table = text.partition('<table class="checks">')[2].partition("</table>")[0]
     rows = [
         re.sub(r"a &lt;b&gt; c|</?(?!td)[^>]*>", "", row).replace("</td>", "").split("<td")

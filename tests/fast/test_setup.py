@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 from packaging.version import Version
+from stand_ins import program
 
 _ROOT = Path(__file__).parents[2]
 _LOCKS = sorted((_ROOT / "scripts").glob("requirements*.txt"))
@@ -41,9 +42,7 @@ def checkout(tmp_path: Path) -> Path:
 
 
 def _stand_in(checkout: Path, name: str, body: str) -> None:
-    program = checkout / "bin" / name
-    program.write_text(f"#!/bin/sh\n{body}\n")
-    program.chmod(0o755)
+    program(checkout / "bin" / name, body)
 
 
 def _setup(checkout: Path, *argv: str) -> subprocess.CompletedProcess[str]:

@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A result on the terminal: the first screen, and the tables of every row."""
 
-import json
 from typing import Any
 
 import fake_result
 import pytest
 from rendered import everything, screen
 
-from pagemint.results import reader
 from pagemint.results.rows import Result
 
 BENCH: dict[str, Any] = {**fake_result.WHOLE, "noise": 0.002}
@@ -80,7 +78,7 @@ def one_noisy_row() -> Result:
     body = fake_result.body(noise=0.002)
     row = next(row for row in body["rows"] if row["mode"] == "streaming")
     row["runs_ms"][0] *= 0.8
-    return reader.parse(json.dumps(body).encode(), "a.json")
+    return fake_result.read(body)
 
 
 def test_a_single_noisy_gain_is_marked_in_its_own_row() -> None:
@@ -98,7 +96,7 @@ def test_a_row_of_another_size_says_its_size() -> None:
     for row in body["rows"]:
         if row["case"]["workload"] == "devdax":
             row["case"] |= {"device_bytes": 1 << 26, "pages": 1 << 14}
-    shown = screen(reader.parse(json.dumps(body).encode(), "a.json"))
+    shown = screen(fake_result.read(body))
     assert shown[0].startswith("Medians in ms for 100 GB, 1 thread;")
     assert [line[:16].rstrip() for line in shown[2:4]] == ["fsdax", "devdax 67.1 MB"]
 
@@ -124,7 +122,7 @@ def test_many_trees_have_a_line_each() -> None:
     body["rows"] += [row | {"tree": name} for name in names for row in copies]
     for tree in body["trees"]:
         tree |= {"identical": False, "difference": "page 3"}
-    shown = screen(reader.parse(json.dumps(body).encode(), "a.json"))
+    shown = screen(fake_result.read(body))
     assert [line for line in shown if len(line) > 80] == []
     for start in ("fsdax ", "2 MiB folios, "):
         told = [line for line in shown if line.startswith(start)]
@@ -192,7 +190,7 @@ def test_binds_of_guests_are_in_the_tables() -> None:
         if row["case"]["workload"] == "fsdax":
             row["bind_ms"] = [2 * each + number for each in row["runs_ms"]]
     body["rows"][5] |= {"first_ms": 123.4, "first_bind_ms": 234.5}
-    shown = everything(reader.parse(json.dumps(body).encode(), "a.json"))
+    shown = everything(fake_result.read(body))
     binds, memmaps = shown.split("Memmaps in these binds")
     assert "Binds, ms, 100 GB, 1 thread, plain returns (this machine's), in a guest (kvm)" in (
         " ".join(binds.split())
@@ -208,20 +206,20 @@ def test_whole_operations_have_the_share_of_each_part() -> None:
         runs = row["runs_ms"]
         row |= {"bind_ms": [2 * ms for ms in runs], "unbind_ms": [ms / 2 for ms in runs]}
         row["use_ms"] = [1.5 * ms for ms in runs]
-    shown = everything(reader.parse(json.dumps(body).encode(), "a.json"))
+    shown = everything(fake_result.read(body))
     _, table = shown.split("Bind, first use and unbind")
     shares = [line.split()[-7:-3] for line in table.splitlines() if " streaming " in line]
     assert shares == [["25%", "25%", "38%", "12%"]]
     assert all(len(line) <= 80 for line in table.splitlines())
     body["rows"][0]["unbind_ms"] = []
-    assert "first use" not in everything(reader.parse(json.dumps(body).encode(), "a.json"))
+    assert "first use" not in everything(fake_result.read(body))
 
 
 def test_emulated_guests_have_tables_without_gains() -> None:
     body = fake_result.body(accel="tcg", folio=True)
     for row in body["rows"]:
         row["bind_ms"] = row["runs_ms"]
-    shown = everything(reader.parse(json.dumps(body).encode(), "a.json"))
+    shown = everything(fake_result.read(body))
     assert "Emulated: the times cannot be compared." in shown
     assert "gain" not in shown and "fastest" not in shown
 
@@ -230,7 +228,7 @@ def test_a_result_of_checks_alone_has_no_tables() -> None:
     check = {"scenario": "boot", "tree": "base", "name": "memory", "outcome": "pass"}
     body = {**fake_result.body(), "rows": [], "limits": []}
     body["checks"] = [{**check, "said": "", "must_pass": True}]
-    result = reader.parse(json.dumps(body).encode(), "a.json")
+    result = fake_result.read(body)
     assert "Memmap" not in everything(result)
     assert screen(result)[-1].startswith("Report: ")
 

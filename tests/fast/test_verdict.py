@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Verdicts on results: gains, noise, the best mode, and two results side by side."""
 
-import json
 from typing import Any
 
 import fake_result
 import pytest
 
-from pagemint.results import cases, reader
+from pagemint.results import cases
 from pagemint.results.compare import _moved_limits, compare
 from pagemint.results.rows import Case, Limit
 from pagemint.results.verdict import Judged
@@ -80,7 +79,7 @@ def test_modes_of_one_kernel_in_one_guest_are_paired() -> None:
     body = fake_result.body(accel="kvm", **SMALL)
     for row, mode in zip(body["rows"], ("module-off", "module"), strict=True):
         row |= {"tree": "stock", "mode": mode}
-    one = Judged(reader.parse(json.dumps(body).encode(), "a.json"))
+    one = Judged(fake_result.read(body))
     (lines,) = one.lines.values()
     gain = lines["module"].gain
     assert gain and gain.paired.paired
@@ -90,7 +89,7 @@ def test_modes_of_one_kernel_in_one_guest_are_paired() -> None:
 def test_a_stock_kernel_with_and_without_the_module_is_paired() -> None:
     body = fake_result.body(accel="kvm", **SMALL)
     body["rows"][1] |= {"tree": "stock", "mode": "module"}
-    one = Judged(reader.parse(json.dumps(body).encode(), "a.json"))
+    one = Judged(fake_result.read(body))
     assert one.paired
 
 
@@ -100,7 +99,7 @@ def test_two_threads_are_shown_without_one() -> None:
     body["rows"] = [
         row for row in body["rows"] if row["case"]["threads"] == 2 or row["tree"] != "patched"
     ]
-    one = Judged(reader.parse(json.dumps(body).encode(), "a.json"))
+    one = Judged(fake_result.read(body))
     (case,) = one.largest(one.lines)
     assert case.threads == 2
     assert "2 threads" in str(one.sentences())
@@ -148,7 +147,7 @@ def test_a_machine_is_noisy_if_a_quarter_of_its_gains_are(others: int, noisy: bo
     variants = {"base": 57.0, **{mode: 35.0 for mode in modes}}
     body = fake_result.body(workloads=("fsdax",), variants=variants, noise=0.002)
     body["rows"][1]["runs_ms"][0] *= 0.8
-    one = Judged(reader.parse(json.dumps(body).encode(), "a.json"))
+    one = Judged(fake_result.read(body))
     assert one.noisy == noisy
     assert [line.row.variant for line in one.noisy_lines] == ["streaming"]
     word = "noisy" if noisy else "quiet"
@@ -179,7 +178,7 @@ def test_a_mode_that_is_better_by_one_ratio_alone_ties() -> None:
     for row in body["rows"]:
         if row["mode"] == "cached":
             row["runs_ms"][0] = 35.2
-    one = Judged(reader.parse(json.dumps(body).encode(), "a.json"))
+    one = Judged(fake_result.read(body))
     assert one.best_modes() == ["streaming", "cached"]
 
 
@@ -187,10 +186,10 @@ def test_hashes_that_differ_are_told() -> None:
     body = fake_result.body(**SMALL)
     for row in body["rows"]:
         row["hash"] = "ab"
-    same = reader.parse(json.dumps(body).encode(), "a.json")
+    same = fake_result.read(body)
     assert Judged(same).same_hashes() is True
     body["rows"][1]["hash"] = "ab cd"
-    other = reader.parse(json.dumps(body).encode(), "a.json")
+    other = fake_result.read(body)
     assert Judged(other).same_hashes() is False
     assert judged().same_hashes() is None
 
@@ -220,7 +219,7 @@ def test_the_drift_has_the_loops_of_each_workload() -> None:
         body = fake_result.body(workloads=("fsdax", "devdax"), memory=False)
         limits[0]["runs_ms"] = [first]
         body["limits"] = [{**body["limits"][0], **limit} for limit in limits]
-        results.append(reader.parse(json.dumps(body).encode(), "a.json"))
+        results.append(fake_result.read(body))
     assert sorted(_moved_limits(*results)) == [1.0, 2.0]
 
 

@@ -10,6 +10,7 @@ from typing import Any, Literal, NoReturn
 
 import msgspec
 import pytest
+from stand_ins import program
 
 from pagemint import cli
 from pagemint.base import files
@@ -33,9 +34,7 @@ def record(mode: str, digest: str, nanoseconds: int = 1_000_000) -> dict[str, An
 
 
 def fake_vng(directory: Path, script: str) -> None:
-    program = directory / "vng"
-    program.write_text(f"#!/bin/sh\n{script}\n")
-    program.chmod(0o755)
+    program(directory / "vng", script)
 
 
 @pytest.fixture
