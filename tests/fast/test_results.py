@@ -33,10 +33,6 @@ _ANYTHING = st.recursive(
 )
 
 
-def parsed(body: dict[str, Any]) -> Result:
-    return fake_result.read(body)
-
-
 def refusal(text: bytes) -> str:
     """The one line that says why a result is refused."""
     with pytest.raises(Failure) as caught:
@@ -302,7 +298,7 @@ def test_a_result_may_have_checks_alone() -> None:
     }
     check |= {"said": "two\nlines\x1b[31m", "must_pass": True}
     body = {**fake_result.body(), "rows": [], "checks": [check]}
-    (found,) = parsed(body).checks
+    (found,) = fake_result.read(body).checks
     assert found.said == "two\ufffdlines\ufffd[31m"
 
 
@@ -342,7 +338,7 @@ def _mutated(draw: st.DrawFn) -> dict[str, Any]:
 @_QUICK
 def test_a_result_with_any_part_changed_is_refused_or_judged(body: dict[str, Any]) -> None:
     try:
-        result = parsed(body)
+        result = fake_result.read(body)
     except Failure as failure:
         assert str(failure).isprintable()
         return
