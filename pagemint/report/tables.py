@@ -13,8 +13,11 @@ from pagemint.results import cases, counted, estimates
 from pagemint.results.cases import Condition, is_copy, is_memmap, is_ordinary
 from pagemint.results.counted import MEASURES
 from pagemint.results.estimates import Gain
-from pagemint.results.rows import Case, Limit, Result
+from pagemint.results.rows import Case, Limit, Result, Row
 from pagemint.results.verdict import Judged, Line
+
+Columns = dict[str, Callable[[Line], str]]
+"""The cells of a line, by the heads of their columns."""
 
 
 def show_all(result: Result, console: Console) -> None:
@@ -75,6 +78,32 @@ def _table(title: str, words: Iterable[str], numbers: Iterable[str], gap: int = 
     return made
 
 
+def _lines(
+    judged: Judged, title: str, kind: str, members: Iterable[Case], columns: Columns
+) -> Table:
+    """Return a table with the lines of some cases, and a rule below each case.
+
+    Args:
+        judged: the result.
+        title: the title.
+        kind: the head of the column with the names of the cases.
+        members: the cases.
+        columns: the further columns.
+    """
+    shown = _table(title, (kind, "variant"), columns)
+    for case in members:
+        name = cases.short_title(case)
+        for variant, line in judged.lines[case].items():
+            shown.add_row(*map(_literal, (name, variant)), *_cells(columns, line))
+            name = ""
+        shown.add_section()
+    return shown
+
+
+def _cells(columns: Columns, line: Line) -> Iterator[str]:
+    return (cell(line) for cell in columns.values())
+
+
 def _legend(judged: Judged) -> list[str]:
     if not judged.lines:
         return []
@@ -111,90 +140,92 @@ def _about(judged: Judged, condition: Condition) -> str:
     return f"{condition}{here}{guest}"
 
 
-def _gain_columns(judged: Judged) -> tuple[str, ...]:
-    return ("gain", "95%", "fastest") if judged.result.host.times_comparable else ()
+def _gains(judged: Judged, of: Callable[[Line], Gain | None] = lambda line: line.gain) -> Columns:
+    """Return the columns of the gains that `of` returns; none if times cannot be compared."""
 
+    def column(text: Callable[[Gain], str]) -> Callable[[Line], str]:
+        return lambda line: text(gain) if (gain := of(line)) else ""
 
-def _gain_cells(judged: Judged, gain: Gain | None) -> list[str]:
+    def interval(gain: Gain) -> str:
+        return f"{gain.paired.low:.2f}-{gain.paired.high:.2f}" if gain.paired.known else "?"
+
     if not judged.result.host.times_comparable:
-        return []
-    if not gain:
-        return ["", "", ""]
-    paired = gain.paired
-    interval = f"{paired.low:.2f}-{paired.high:.2f}" if paired.known else "?"
-    return [f"{paired.value:.2f}x", interval, f"{gain.fastest:.2f}x{'!' if gain.noisy else ' '}"]
+        return {}
+    return {
+        "gain": column(lambda gain: f"{gain.paired.value:.2f}x"),
+        "95%": column(interval),
+        "fastest": column(lambda gain: f"{gain.fastest:.2f}x{'!' if gain.noisy else ' '}"),
+    }
+
+
+def _gains_in(judged: Judged, runs: Callable[[Row], list[float]]) -> Columns:
+    """Return the columns of the gains in other runs of the rows."""
+
+    def gain(line: Line) -> Gain | None:
+        over = judged.over(line.row.case)
+        if not over or line.row.variant == over.row.variant:
+            return None
+        before, now = runs(over.row), runs(line.row)
+        return estimates.gain(before, now, paired=judged.paired) if before and now else None
+
+    return _gains(judged, gain)
+
+
+def _limit_shares(judged: Judged, members: list[Case]) -> Columns:
+    """Return the column of the limit, if it is known for a line of the cases."""
+    if not any(line.limit_share for case in members for line in judged.lines[case].values()):
+        return {}
+    return {"limit": lambda line: f"{line.limit_share:.2f}" if line.limit_share else ""}
+
+
+def _times(first: Callable[[Row], float | None], rest: Callable[[Row], list[float]]) -> Columns:
+    """Return the columns of a first run, and of the others."""
+
+    def column(text: Callable[[list[float]], str]) -> Callable[[Line], str]:
+        return lambda line: text(runs) if (runs := rest(line.row)) else ""
+
+    return {
+        "first": lambda line: "" if (ms := first(line.row)) is None else _digits(ms),
+        "mean": column(lambda runs: _digits(statistics.mean(runs))),
+        "ms": column(lambda runs: _digits(statistics.median(runs))),
+        "spread": column(lambda runs: f"{_digits(min(runs))}-{_digits(max(runs))}"),
+    }
 
 
 def _bring_up(judged: Judged, title: str, members: list[Case]) -> Table:
     walks = any(line.row.walk_ms for case in members for line in judged.lines[case].values())
-    limited = _has_limits(judged, members)
-    shown = _table(
-        title,
-        ("workload", "variant"),
-        ("ms", "walk" if walks else "min", "ns", *_gain_columns(judged), *_limit_column(limited)),
-    )
 
-    def cells(line: Line) -> list[str]:
-        row = line.row
-        part = min(row.runs_ms)
-        if walks:
-            part = statistics.median(row.walk_ms) if row.walk_ms else 0
-        return [
-            _digits(line.time.value),
-            _digits(part) if part else "",
-            f"{line.time.value * 1e6 / row.case.pages:.2f}",
-            *_gain_cells(judged, line.gain),
-            *_limit_cell(limited, line),
-        ]
+    def part(line: Line) -> str:
+        if not walks:
+            return _digits(min(line.row.runs_ms))
+        return _digits(statistics.median(line.row.walk_ms)) if line.row.walk_ms else ""
 
-    _fill(shown, judged, members, cells)
-    return shown
+    columns: Columns = {
+        "ms": lambda line: _digits(line.time.value),
+        "walk" if walks else "min": part,
+        "ns": lambda line: f"{line.time.value * 1e6 / line.row.case.pages:.2f}",
+        **_gains(judged),
+        **_limit_shares(judged, members),
+    }
+    return _lines(judged, title, "workload", members, columns)
 
 
 def _steps(judged: Judged, title: str, members: list[Case]) -> Table:
     """Return the steps of whole operations."""
-    shown = _table(title, ("step", "variant"), ("ns each", *_gain_columns(judged)))
-
-    def cells(line: Line) -> list[str]:
-        each = line.time.value * 1e6 / cases.units(line.row.case)
-        return [f"{each:,.0f}", *_gain_cells(judged, line.gain)]
-
-    _fill(shown, judged, members, cells)
-    return shown
-
-
-def _has_limits(judged: Judged, members: list[Case]) -> bool:
-    return any(line.limit_share for case in members for line in judged.lines[case].values())
-
-
-def _limit_column(limited: bool) -> tuple[str, ...]:
-    return ("limit",) if limited else ()
-
-
-def _limit_cell(limited: bool, line: Line) -> list[str]:
-    if not limited:
-        return []
-    return [f"{line.limit_share:.2f}" if line.limit_share else ""]
+    columns: Columns = {
+        "ns each": lambda line: f"{line.time.value * 1e6 / cases.units(line.row.case):,.0f}",
+        **_gains(judged),
+    }
+    return _lines(judged, title, "step", members, columns)
 
 
 def _binds(judged: Judged, title: str, members: list[Case]) -> Table:
     """Return the whole binds."""
-
-    def cells(line: Line) -> list[str]:
-        row = line.row
-        over = judged.over(row.case)
-        gain = None
-        if over and row.variant != over.row.variant and over.row.bind_ms and row.bind_ms:
-            gain = estimates.gain(over.row.bind_ms, row.bind_ms, paired=judged.paired)
-        return [*_first_and_rest(row.first_bind_ms, row.bind_ms), *_gain_cells(judged, gain)]
-
-    shown = _table(
-        title,
-        ("scenario", "variant"),
-        ("first", "mean", "ms", "spread", *_gain_columns(judged)),
-    )
-    _fill(shown, judged, members, cells)
-    return shown
+    columns = {
+        **_times(lambda row: row.first_bind_ms, lambda row: row.bind_ms),
+        **_gains_in(judged, lambda row: row.bind_ms),
+    }
+    return _lines(judged, title, "scenario", members, columns)
 
 
 def _memmaps(judged: Judged, title: str, members: list[Case]) -> Table:
@@ -203,21 +234,16 @@ def _memmaps(judged: Judged, title: str, members: list[Case]) -> Table:
     `MiB` is the ordinary memory that they took.
     """
 
-    def cells(line: Line) -> list[str]:
-        row = line.row
-        return [
-            *_first_and_rest(row.first_ms, row.runs_ms),
-            *_gain_cells(judged, line.gain),
-            "" if row.memmap_bytes is None else f"{row.memmap_bytes / (1 << 20):,.0f}",
-        ]
+    def taken(line: Line) -> str:
+        size = line.row.memmap_bytes
+        return "" if size is None else f"{size / (1 << 20):,.0f}"
 
-    shown = _table(
-        title,
-        ("scenario", "variant"),
-        ("first", "mean", "ms", "spread", *_gain_columns(judged), "MiB"),
-    )
-    _fill(shown, judged, members, cells)
-    return shown
+    columns = {
+        **_times(lambda row: row.first_ms, lambda row: row.runs_ms),
+        **_gains(judged),
+        "MiB": taken,
+    }
+    return _lines(judged, title, "scenario", members, columns)
 
 
 def _wholes(judged: Judged, title: str, members: list[Case]) -> Table:
@@ -226,63 +252,35 @@ def _wholes(judged: Judged, title: str, members: list[Case]) -> Table:
     `bind` is the rest of the bind, without the memmap.
     """
 
-    def cells(line: Line) -> list[str]:
-        over = judged.over(line.row.case)
-        whole = estimates.wholes(line.row)
-        gain = None
-        if over and line.row.variant != over.row.variant:
-            gain = estimates.gain(estimates.wholes(over.row), whole, paired=judged.paired)
-        return [
-            _digits(statistics.median(whole)),
-            *(f"{share:.0%}" if share else "" for share in estimates.shares(line.row)),
-            *_gain_cells(judged, gain),
-        ]
+    def share(number: int) -> Callable[[Line], str]:
+        return lambda line: f"{part:.0%}" if (part := estimates.shares(line.row)[number]) else ""
 
-    shown = _table(
-        title,
-        ("scenario", "variant"),
-        ("ms", "memmap", "bind", "use", "unbind", *_gain_columns(judged)),
-    )
-    _fill(shown, judged, members, cells)
-    return shown
-
-
-def _first_and_rest(first: float | None, rest: list[float]) -> list[str]:
-    if not rest:
-        return ["" if first is None else _digits(first), "", "", ""]
-    return [
-        "" if first is None else _digits(first),
-        _digits(statistics.mean(rest)),
-        _digits(statistics.median(rest)),
-        f"{_digits(min(rest))}-{_digits(max(rest))}",
-    ]
+    columns: Columns = {
+        "ms": lambda line: _digits(statistics.median(estimates.wholes(line.row))),
+        **{name: share(at) for at, name in enumerate(("memmap", "bind", "use", "unbind"))},
+        **_gains_in(judged, estimates.wholes),
+    }
+    return _lines(judged, title, "scenario", members, columns)
 
 
 def _copies(judged: Judged, members: list[Case]) -> Table:
     """Return the copies of folios of one size."""
-    limited = _has_limits(judged, members)
+    columns: Columns = {
+        "GB/s": lambda line: (
+            f"{estimates.bytes_per_s(line.time.value, line.row.case.device_bytes) / 1e9:.1f}"
+        ),
+        **_gains(judged),
+        **_limit_shares(judged, members),
+    }
     host = judged.result.host
     guest = f", in a guest ({host.accel})" if host.accel else ""
     size = cases.folios(members[0].folio_bytes) if members[0].folio_bytes else "pages"
-    shown = _table(
-        f"Copies of {size}{guest}",
-        ("function", "class", "variant"),
-        ("GB/s", *_gain_columns(judged), *_limit_column(limited)),
-        gap=0,
-    )
-
-    def cells(line: Line) -> list[str]:
-        speed = estimates.bytes_per_s(line.time.value, line.row.case.device_bytes)
-        return [
-            f"{speed / 1e9:.1f}",
-            *_gain_cells(judged, line.gain),
-            *_limit_cell(limited, line),
-        ]
-
+    shown = _table(f"Copies of {size}{guest}", ("function", "class", "variant"), columns, gap=0)
     for case in members:
-        for number, (name, line) in enumerate(judged.lines[case].items()):
-            words = ("", "") if number else (case.function or case.workload, case.cpu_class)
-            shown.add_row(*map(_literal, (*words, name)), *cells(line))
+        words = (case.function or case.workload, case.cpu_class)
+        for variant, line in judged.lines[case].items():
+            shown.add_row(*map(_literal, (*words, variant)), *_cells(columns, line))
+            words = ("", "")
     return shown
 
 
@@ -330,18 +328,6 @@ def _counts(result: Result) -> Table:
 def _limit_size(limit: Limit) -> str:
     folios = limit.kind == "copy" and limit.folio_bytes
     return cases.folios(limit.folio_bytes) if folios else format_size(limit.device_bytes)
-
-
-def _fill(
-    shown: Table, judged: Judged, members: list[Case], cells: Callable[[Line], list[str]]
-) -> None:
-    """Add the rows of the cases, with a line below each."""
-    for case in members:
-        lines = judged.lines[case]
-        for number, (name, line) in enumerate(lines.items()):
-            title = "" if number else cases.short_title(case)
-            last = number + 1 == len(lines)
-            shown.add_row(_literal(title), _literal(name), *cells(line), end_section=last)
 
 
 def _literal(text: str) -> str:
