@@ -300,10 +300,8 @@ def test_damaged_download_is_refused_and_removed(tmp_path: Path) -> None:
     assert not deb.exists()
 
 
-def test_a_suite_is_not_taken_from_other_mirrors(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_suite_is_not_taken_from_other_mirrors(monkeypatch: pytest.MonkeyPatch) -> None:
     security = [apt.Repository("https://mirror.example/debian-security", "stable-security")]
     monkeypatch.setattr(apt, "_machine_repositories", lambda: security)
     with pytest.raises(Failure, match="no mirror that has Debian's trixie"):
-        apt.download_closure(["gcc-14"], "amd64", tmp_path, "fetching", suite="trixie")
+        apt.mirror("trixie")

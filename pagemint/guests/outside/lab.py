@@ -142,7 +142,7 @@ LABS = {
         ("vm", "arm64"),
         BIND_SCENARIOS,
         native=False,
-        needs=("qemu-system-aarch64", "aarch64-linux-gnu-gcc", "fdtput"),
+        needs=("qemu-system-aarch64", "aarch64-linux-gnu-gcc", "fdtput", "mmdebstrap"),
     ),
 }
 """The lab for each value of --arch."""

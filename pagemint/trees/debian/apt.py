@@ -112,47 +112,32 @@ def downloaded(wanted: Iterable[Package], what: str) -> Iterator[list[Path]]:
             deb.unlink()
 
 
-def download_closure(
-    names: Iterable[str],
-    architecture: str,
-    directory: Path,
-    what: str,
-    *,
-    suite: str | None = None,
-) -> None:
-    """Fetch packages of an architecture, with all their dependencies, into `directory`.
-
-    apt chooses them from `suite` on the machine's mirror, or without `suite` from the suites that
-    the machine uses, and checks them.
+def mirror(suite: str | None) -> list[str]:
+    """Return lines for apt with the machine's suites, or another suite on its mirror.
 
     Raises:
-        Failure: apt knows no mirror of the main archive, the mirror does not have them, or the
-            download fails.
+        Failure: apt knows no mirror of the main archive.
     """
-    with cache.locked(_state(), "the package lists"):
-        repositories = _machine_repositories()
-        if suite:
-            uri = _archive(repositories)
-            if not uri:
-                raise MachineFailure(
-                    f"apt on this machine knows no mirror that has Debian's {suite}",
-                    "add Debian's main archive to /etc/apt/sources.list.d",
-                )
-            repositories = [Repository(uri, suite)]
-        lists = f"{suite}-{architecture}" if suite else architecture
-        _configure(lists, repositories, architecture)
-        with step(f"looking for {' '.join(filter(None, (suite, architecture)))} packages"):
-            problem = _apt_update(lists)
-        (directory / "partial").mkdir(parents=True, exist_ok=True)
-        argv = ["apt-get", "-q", "-y", "--no-install-recommends", "--download-only"]
-        argv += ["-o", f"Dir::Cache::archives={directory}", "install", *names]
-        try:
-            with step(what):
-                run(argv, env=_environment(lists), what=what)
-        except Failure as failure:
+    repositories = _machine_repositories()
+    if suite:
+        uri = _archive(repositories)
+        if not uri:
             raise MachineFailure(
-                problem or failure.message, "check the network and /etc/apt"
-            ) from failure
+                f"apt on this machine knows no mirror that has Debian's {suite}",
+                "add Debian's main archive to /etc/apt/sources.list.d",
+            )
+        repositories = [Repository(uri, suite)]
+    return [_line(repository) for repository in repositories]
+
+
+def reach() -> str:
+    """Return the machine's settings of how to reach a mirror, such as its proxies."""
+    # Leave out its hooks and other targets.
+    machine = run(["apt-config", "dump", "Acquire"], what="reading apt's configuration")
+    left_out = ("Acquire::IndexTargets", "Acquire::Languages")
+    return "".join(
+        line for line in machine.splitlines(keepends=True) if not line.startswith(left_out)
+    )
 
 
 def _compare(one: str, other: str) -> int:
@@ -319,25 +304,17 @@ def _with_codenames(machine: list[Repository], codenames: Mapping[str, str]) -> 
     return list(found)
 
 
-def _configure(lists: str, repositories: list[Repository], architecture: str = "amd64") -> None:
+def _line(repository: Repository) -> str:
+    return f"deb [signed-by={_KEYRING}] {repository.uri} {repository.suite} main"
+
+
+def _configure(lists: str, repositories: list[Repository]) -> None:
     """Write the apt configuration and sources that keep their lists in the directory `lists`."""
     state = _state()
     for directory in (state / lists / "partial", state / "cache/archives/partial"):
         directory.mkdir(parents=True, exist_ok=True)
     (state / "status").touch()
-    (state / f"{lists}.list").write_text(
-        "".join(
-            f"deb [arch={architecture} signed-by={_KEYRING}] {r.uri} {r.suite} main\n"
-            for r in repositories
-        )
-    )
-    # Take the machine's proxies and the like; leave out its hooks and other targets.
-    machine = run(["apt-config", "dump", "Acquire"], what="reading apt's configuration")
-    reach = [
-        line
-        for line in machine.splitlines()
-        if not line.startswith(("Acquire::IndexTargets", "Acquire::Languages"))
-    ]
+    (state / f"{lists}.list").write_text("".join(f"{_line(one)}\n" for one in repositories))
     settings = {
         "Dir::Etc::main": "/dev/null",
         "Dir::Etc::parts": "/dev/null",
@@ -350,14 +327,14 @@ def _configure(lists: str, repositories: list[Repository], architecture: str = "
         "Dir::State::status": str(state / "status"),
         "Dir::Cache": str(state / "cache"),
         "Dir::Cache::srcpkgcache": "",
-        "APT::Architecture": architecture,
-        "APT::Architectures::": architecture,
+        "APT::Architecture": "amd64",
+        "APT::Architectures::": "amd64",
         # The user _apt may not have access to another user's cache directory.
         "APT::Sandbox::User": "root",
         "Acquire::Languages::": "none",
     }
-    text = "\n".join([*reach, *(f'{key} "{value}";' for key, value in settings.items())])
-    (state / f"{lists}.conf").write_text(text + "\n")
+    text = "".join(f'{key} "{value}";\n' for key, value in settings.items())
+    (state / f"{lists}.conf").write_text(reach() + text)
 
 
 def _deb(directory: Path, package: Package) -> Path | None:

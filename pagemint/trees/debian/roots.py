@@ -39,12 +39,13 @@ def unpack(
         Failure: the mirror has no such packages or cannot be reached, or the disk is full.
     """
     disk.need_space(work, room, what)
-    debs, root = work / "debs", work / "root"
-    apt.download_closure(packages, architecture, debs, f"fetching {what}", suite=suite)
-    with step(f"unpacking {what}"):
-        for deb in sorted(debs.glob("*.deb")):
-            run(["dpkg-deb", "-x", deb, root], what=f"unpacking {deb.name}")
-            deb.unlink()
+    settings, root = work / "apt.conf", work / "root"
+    settings.write_text(apt.reach())
+    argv: list[str | Path] = ["mmdebstrap", "--quiet", "--mode=chrootless", "--variant=extract"]
+    argv += [f"--architectures={architecture}", f"--include={','.join(packages)}"]
+    argv += [f"--aptopt={settings}", suite or "", root, *apt.mirror(suite)]
+    with step(f"fetching and unpacking {what}"):
+        run(argv, what=f"fetching {what}")
     for name in mounts:
         (root / name).mkdir(exist_ok=True)
     for name in _MERGED:
