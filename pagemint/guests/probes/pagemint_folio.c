@@ -139,20 +139,7 @@ static ssize_t copy_write(struct file *file, const char __user *from,
 	mutex_unlock(&lock);
 	return err ?: count;
 }
-
-static int copy_open(struct inode *inode, struct file *file)
-{
-	return single_open(file, copy_show, NULL);
-}
-
-static const struct file_operations copy_fops = {
-	.owner = THIS_MODULE,
-	.open = copy_open,
-	.read = seq_read,
-	.write = copy_write,
-	.llseek = seq_lseek,
-	.release = single_release,
-};
+DEFINE_SHOW_STORE_ATTRIBUTE(copy);
 
 /* machine_check_show() reads this while a check is running. */
 static struct {
@@ -235,20 +222,7 @@ static ssize_t machine_check_write(struct file *file, const char __user *from,
 	mutex_unlock(&lock);
 	return err ?: count;
 }
-
-static int machine_check_open(struct inode *inode, struct file *file)
-{
-	return single_open(file, machine_check_show, NULL);
-}
-
-static const struct file_operations machine_check_fops = {
-	.owner = THIS_MODULE,
-	.open = machine_check_open,
-	.read = seq_read,
-	.write = machine_check_write,
-	.llseek = seq_lseek,
-	.release = single_release,
-};
+DEFINE_SHOW_STORE_ATTRIBUTE(machine_check);
 
 static struct dentry *dir;
 
