@@ -205,12 +205,6 @@ def test_no_room_on_the_disk_is_refused_before_anything_is_written(
     assert [name for name in _entries(cache_home) if not name.startswith("configs/")] == []
 
 
-def test_a_cache_that_cannot_be_written_is_refused(tree: Path) -> None:
-    said = _refusal("--ksrc", tree, "--size", "4MiB", XDG_CACHE_HOME="/proc/nowhere")
-    assert "cannot write the cache /proc/nowhere/pagemint: " in said
-    assert "set XDG_CACHE_HOME" in said
-
-
 # Interruptions.
 
 

@@ -17,7 +17,6 @@ from rendered import everything, screen
 from stand_ins import WHO
 
 from pagemint import words
-from pagemint.base import cache
 from pagemint.base.errors import Failure
 from pagemint.bench import identity, link
 from pagemint.bench.left_out import LeftOut
@@ -193,20 +192,6 @@ def test_the_mails_of_a_tree_are_listed_whether_it_is_in_the_cache_or_not(
             ("[PATCH] a (an older version)",),
         )
         assert capsys.readouterr().err.endswith(lines)
-
-
-def test_a_patch_that_does_not_apply_is_named_with_its_file(tree: Path, tmp_path: Path) -> None:
-    mailbox = _mailbox(tree, tmp_path / "v5.mbox", "device")
-    line = next(one for one in fake_tree.needed() if one.topic == "fixes")
-    fake_tree.spoil(tree, line)
-    base = trees.unpatched("base", sources.from_tree(tree))
-    last = str(sum(step.topic == "fixes" for step in patches.of(patches.lines()[-1])))
-    first = "1".zfill(len(last))
-    told = rf"^patch 1 of {mailbox} \(\[PATCH {first}/{last}\]"
-    with pytest.raises(Failure, match=told) as refusal:
-        _make(f"v5={mailbox}", base)
-    assert f"does not apply to Linux 7.3.0: {line.path}: patch does not" in str(refusal.value)
-    assert not list((cache.root() / "trees").glob("*.staging"))
 
 
 # A result.

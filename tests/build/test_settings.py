@@ -66,10 +66,14 @@ def test_a_cache_whose_programs_may_not_run_is_refused(
     assert "mounted noexec" in str(_refuse_cache(tmp_path, monkeypatch))
 
 
-def test_a_cache_that_cannot_be_written_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Not even root can write there.
-    refusal = _refuse_cache(Path("/proc/sys"), monkeypatch)
-    assert str(refusal).endswith("; set XDG_CACHE_HOME to another directory of yours")
+def test_a_cache_that_cannot_be_written_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    # Not even root can write to /proc/sys.
+    for home in (tmp_path / "file", Path("/proc/sys")):
+        refusal = _refuse_cache(home, monkeypatch)
+        assert str(refusal).endswith("; set XDG_CACHE_HOME to another directory of yours")
 
 
 def _host(tmp_path: Path, script: str) -> Host:

@@ -579,17 +579,10 @@ def test_a_patch_that_the_tree_has_is_passed_over(tmp_path: Path) -> None:
 def test_settings_of_the_user_do_not_change_a_patch(
     box: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings = {
-        "apply.whitespace": "fix",
-        "apply.ignoreWhitespace": "change",
-        "i18n.commitEncoding": "iso-8859-1",
-        "core.attributesFile": "/nowhere",
-    }
     config = box.parent / ".gitconfig"
     config.write_text(
-        "".join(
-            "[{}]\n\t{} = {}\n".format(*key.split("."), value) for key, value in settings.items()
-        )
+        "[apply]\n\twhitespace = fix\n\tignoreWhitespace = change\n"
+        "[i18n]\n\tcommitEncoding = iso-8859-1\n[core]\n\tattributesFile = /nowhere\n"
     )
     monkeypatch.setenv("HOME", str(box.parent))
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(config))

@@ -191,61 +191,44 @@ def test_a_file_that_is_no_result_is_refused_in_one_line(text: bytes, why: str) 
     assert why in refusal(text)
 
 
+_WRONG: dict[str, dict[str, list[Any]]] = {
+    "case": {
+        "workload": ["", 7, "w" * 81],
+        "threads": [0, True],
+        "device_bytes": [1.5],
+        "pages": [-1, 10**30],
+        "folio_bytes": [-1],
+        "block_bytes": ["128 MiB"],
+        "cpu_class": [3],
+        "returns": [None],
+    },
+    "row": {
+        "case": [{}],
+        "tree": [None, ""],
+        "mode": [1],
+        "runs_ms": [[], [0.0], [1.0, float("nan")], [float("inf")], ["1"], [1.0] * 10_001],
+        "walk_ms": [[-1.0]],
+        "bind_ms": [None],
+        "first_ms": [0],
+        "hash": ["h" * 81],
+    },
+    "limit": {"kind": ["other"], "loop": [""], "runs_ms": [[]], "pages": [0], "threads": ["1"]},
+}
+
+
 @pytest.mark.parametrize(
-    ("field", "value"),
+    ("part", "field", "value"),
     [
-        ("workload", ""),
-        ("workload", 7),
-        ("workload", "w" * 81),
-        ("threads", 0),
-        ("threads", True),
-        ("device_bytes", 1.5),
-        ("pages", -1),
-        ("pages", 10**30),
-        ("folio_bytes", -1),
-        ("block_bytes", "128 MiB"),
-        ("cpu_class", 3),
-        ("returns", None),
+        (part, field, value)
+        for part, fields in _WRONG.items()
+        for field, values in fields.items()
+        for value in values
     ],
 )
-def test_a_case_with_a_wrong_field_is_refused(field: str, value: object) -> None:
+def test_a_wrong_field_is_refused(part: str, field: str, value: object) -> None:
     body = fake_result.body(**SMALL)
-    body["rows"][1]["case"][field] = value
-    refusal(json.dumps(body).encode())
-
-
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("case", {}),
-        ("tree", None),
-        ("tree", ""),
-        ("mode", 1),
-        ("runs_ms", []),
-        ("runs_ms", [0.0]),
-        ("runs_ms", [1.0, float("nan")]),
-        ("runs_ms", [float("inf")]),
-        ("runs_ms", ["1"]),
-        ("runs_ms", [1.0] * 10_001),
-        ("walk_ms", [-1.0]),
-        ("bind_ms", None),
-        ("first_ms", 0),
-        ("hash", "h" * 81),
-    ],
-)
-def test_a_row_with_a_wrong_field_is_refused(field: str, value: object) -> None:
-    body = fake_result.body(**SMALL)
-    body["rows"][1][field] = value
-    refusal(json.dumps(body).encode())
-
-
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [("kind", "other"), ("loop", ""), ("runs_ms", []), ("pages", 0), ("threads", "1")],
-)
-def test_a_limit_with_a_wrong_field_is_refused(field: str, value: object) -> None:
-    body = fake_result.body(**SMALL)
-    body["limits"][0][field] = value
+    row, limit = body["rows"][1], body["limits"][0]
+    {"case": row["case"], "row": row, "limit": limit}[part][field] = value
     refusal(json.dumps(body).encode())
 
 
