@@ -10,6 +10,8 @@ import uuid
 from collections.abc import Callable
 from pathlib import Path
 
+from pagemint.base import machine
+
 NAMESPACE = "namespace0.0"
 PROBE = Path("/sys/kernel/debug/pagemint")
 VMSTAT = Path("/proc/vmstat")
@@ -28,6 +30,9 @@ _TRIES = 10
 _PATIENCE = 120  # seconds
 _POLL = 0.1  # seconds
 _SETTLE = 0.3  # seconds in which the kernel ends its work once the sizes are right
+
+meminfo = machine.memory
+"""Returns the sizes in /proc/meminfo, in bytes."""
 
 
 def run(*argv: str | Path) -> str:
@@ -60,12 +65,6 @@ def last_range() -> tuple[int, int, int]:
     """Return nanoseconds, first PFN and pages of the last memmap that was initialised."""
     nanoseconds, start, pages = (int(word) for word in (PROBE / "last").read_text().split())
     return nanoseconds, start, pages
-
-
-def meminfo() -> dict[str, int]:
-    """Return the sizes in /proc/meminfo, in bytes."""
-    found = re.findall(r"^(\S+): +(\d+) kB$", Path("/proc/meminfo").read_text(), re.MULTILINE)
-    return {name: int(kib) << 10 for name, kib in found}
 
 
 def wait_until(done: Callable[[], bool], problem: str | Callable[[], str]) -> None:
