@@ -63,7 +63,6 @@ def _workload(file: Path, name: str, about: Answer) -> Workload:
         memory=lambda settings: pages * PAGE,
         setup=lambda host, settings: map_pages(host, pages),
         tasks=partial(_tasks, file.name, name, about),
-        loops=lambda host, settings: (),
         sized=False,
         file=file.stem,
     )

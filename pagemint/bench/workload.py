@@ -99,7 +99,7 @@ class Workload:
         setup: maps memory in a host that has just been started and returns how many bytes of it
             lie in huge pages; workloads with the same setup share a host.
         tasks: the tasks for some settings.
-        loops: the limits of these tasks.
+        loops: the limits of these tasks; none without it.
         rounds: rounds after which a new host is started; 0 keeps one host for all rounds.
         sized: whether it depends on the size of the device; if not, it is timed once, with the
             returns of this machine's kernel.
@@ -112,7 +112,7 @@ class Workload:
     memory: Callable[[Settings], int]
     setup: Callable[[Host, Settings], int]
     tasks: Callable[[Settings], Iterable[Task]]
-    loops: Callable[[Host, Settings], Iterable[Loop]]
+    loops: Callable[[Host, Settings], Iterable[Loop]] = lambda host, settings: ()
     rounds: int = 0
     sized: bool = True
     since: tuple[int, int] = (0, 0)

@@ -48,7 +48,6 @@ def _workload(names: Sequence[str]) -> Workload:
         memory=lambda asked: 4096,
         setup=lambda host, asked: int(host.ask("map")["ns"]),
         tasks=lambda asked: [Task(case, Variant(name), partial(run, name)) for name in names],
-        loops=lambda host, asked: (),
     )
 
 

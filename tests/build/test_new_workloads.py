@@ -55,7 +55,7 @@ def _tasks(name, calls, asked):
 
 WORKLOADS = [
     Workload(name, lambda asked: 4096, lambda host, asked: 4096, partial(_tasks, name, calls),
-             lambda host, asked: (), sized=False)
+             sized=False)
     for name, calls in {
         "right": [("faulty", {"what": 0}, "ns")],
         "empty": [],

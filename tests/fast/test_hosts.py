@@ -22,7 +22,6 @@ def test_a_host_that_loops_is_killed_after_an_error(tmp_path: Path) -> None:
         memory=lambda asked: 1,
         setup=lambda host, asked: int(host.ask("map")["huge"]),
         tasks=lambda asked: (),
-        loops=lambda host, asked: (),
     )
     begun = time.monotonic()
     with (

@@ -78,7 +78,6 @@ WORKLOADS = tuple(
         memory=_memory,
         setup=_setup,
         tasks=_tasks(name),
-        loops=lambda host, settings: (),
         sized=False,
         since=(7, 3),
     )

@@ -17,6 +17,7 @@ from pagemint.bench.workload import (
     choose,
     fill_loops,
     map_memmap,
+    map_window,
     memmap_bytes,
 )
 from pagemint.results.rows import Case
@@ -96,7 +97,7 @@ def _driver_memory(settings: Settings) -> int:
 
 
 def _driver_setup(host: Host, settings: Settings) -> int:
-    return int(host.ask("map", first=FIRST_PFN, pages=_DRIVER_BLOCKS * SECTION)["huge"])
+    return map_window(host, _DRIVER_BLOCKS * SECTION)
 
 
 def _driver_tasks(settings: Settings) -> Iterable[Task]:
@@ -184,22 +185,8 @@ def _loops(host: Host, settings: Settings) -> Iterable[Loop]:
 
 WORKLOADS = (
     Workload("hotplug", _hotplug_memory, map_memmap, _hotplug_tasks, _loops),
-    Workload(
-        "driver",
-        _driver_memory,
-        _driver_setup,
-        _driver_tasks,
-        lambda host, settings: (),
-        sized=False,
-    ),
+    Workload("driver", _driver_memory, _driver_setup, _driver_tasks, sized=False),
     Workload("boot", _boot_memory, map_memmap, _boot_tasks, _loops),
-    Workload(
-        "online",
-        _online_memory,
-        _online_setup,
-        _online_tasks,
-        lambda host, settings: (),
-        sized=False,
-    ),
+    Workload("online", _online_memory, _online_setup, _online_tasks, sized=False),
 )
 """Each uses one thread. The kernel's hot-add has one, and its boot one for each piece of memory."""

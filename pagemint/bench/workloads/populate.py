@@ -53,7 +53,6 @@ WORKLOADS = (
         memory=_memory,
         setup=_setup,
         tasks=_tasks,
-        loops=lambda host, settings: (),
         since=(7, 3),
         uses=("device", "vmemmap"),
     ),

@@ -83,7 +83,6 @@ WORKLOADS = (
         memory=_memory,
         setup=_setup,
         tasks=_tasks,
-        loops=lambda host, settings: (),
         since=(7, 3),
         uses=("device",),
     ),
