@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Progress on stderr: a live line on a terminal; elsewhere a long stage has one line or two."""
+"""Progress on stderr: a live line on a terminal; elsewhere a line as a stage goes on and ends."""
 
 import os
 import sys
@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-_WORTH, _LONG = 2.0, 10.0  # seconds after which a stage leaves a line, and says that it goes on
+_WORTH = 2.0  # seconds; a shorter stage leaves no line
 _asked: list[Callable[[], str]] = []  # by doing(), the innermost last
 
 
@@ -81,8 +81,8 @@ def _live(text: str, total: float | None) -> Iterator[Callable[[float], None]]:
 
 @contextmanager
 def _plain(text: str) -> Iterator[Callable[[float], None]]:
-    """Print that a stage goes on if it takes long."""
-    timer = threading.Timer(_LONG, note, (f"{text} ...",))
+    """Print that a stage goes on if it is worth a line."""
+    timer = threading.Timer(_WORTH, note, (f"{text} ...",))
     timer.daemon = True
     timer.start()
     try:
