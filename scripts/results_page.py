@@ -25,7 +25,7 @@ _HEAD = (
 )
 _EARLIER = "\\*"
 _STEPS = ("dax-folio", "device-folio", "driver")
-_STEPS_TITLE = "### Steps on device folios, and blocks of 128 MiB of drivers such as virtio-mem, ns each"
+_STEPS_TITLE = "### Steps on device folios, and blocks of 128 MiB of a driver, ns each"
 _INTRODUCTION = """# Results
 
 `make docs-results` writes this page from the files in `docs/results`. Times are medians in ms for

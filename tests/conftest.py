@@ -9,10 +9,18 @@ import pytest
 
 from pagemint.base import cache
 
+# No test depends on how fast the machine is.
+hypothesis.settings.register_profile(
+    "pagemint", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
 # One failure is enough for scripts/mutants, however large its example is.
 hypothesis.settings.register_profile(
-    "mutants", phases=(hypothesis.Phase.explicit, hypothesis.Phase.generate), database=None
+    "mutants",
+    hypothesis.settings.get_profile("pagemint"),
+    phases=(hypothesis.Phase.explicit, hypothesis.Phase.generate),
+    database=None,
 )
+hypothesis.settings.load_profile("pagemint")
 
 
 @pytest.fixture(autouse=True)

@@ -117,7 +117,7 @@ def same(one: bytes, other: bytes) -> bool:
     return one == other
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     order=st.integers(0, ORDER_MAX),
     to=st.integers(0, 2),

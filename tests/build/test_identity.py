@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import HealthCheck, assume, example, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from kernel_lines import LINES, WHOLE
 from memmaps import (
@@ -97,7 +97,7 @@ def check(memmap: Memmap, case: Case) -> None:
     assert blocks == [f"{pfn}:{MIGRATE_MOVABLE}:0" for pfn in aligned]
 
 
-@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=EXAMPLES)
 @given(case=cases())
 @example(case=Case("fsdax", 0, 0, 0, None, 0, False))
 @example(case=Case("fsdax", 0, 0, 1, None, 0, False))
@@ -122,7 +122,7 @@ def stand_in() -> Iterator[Memmap]:
 
 
 @pytest.mark.skipif(not _LONG, reason="builds another tree")
-@settings(max_examples=1500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=1500)
 @given(case=cases())
 def test_the_stand_in_for_the_next_release_leaves_what_base_leaves(
     stand_in: Memmap, case: Case
@@ -130,7 +130,7 @@ def test_the_stand_in_for_the_next_release_leaves_what_base_leaves(
     check(stand_in, case)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(case=cases(), where=st.floats(0, 1, exclude_max=True), bit=st.integers(0, 7))
 def test_one_wrong_bit_is_seen(memmap: Memmap, case: Case, where: float, bit: int) -> None:
     base, _, _ = memmap.init(case, "base")

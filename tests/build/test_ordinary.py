@@ -224,7 +224,7 @@ def test_streaming_stores_are_the_default_on_x86(program: Program) -> None:
     assert before == [str(MODES.index(name)) for name in ("streaming", "slow")]
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
+@settings(max_examples=EXAMPLES)
 @given(case=hot_added())
 @example(case=added(0, 1, 1))
 @example(case=added(1, 2, 1, 1))
@@ -264,7 +264,7 @@ def test_a_driver_that_neither_onlines_nor_keeps_pages_is_seen(program: Program)
         memory.bring_up(added(0, 1, 1, driver="forgets"), "streaming")
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
+@settings(max_examples=EXAMPLES)
 @given(case=found_free())
 @example(case=Case(0, CHUNK, 0, 0, ((0, CHUNK),)))
 @example(case=Case(5, 4 * CHUNK, 3, 0, ((0, 1), (3, 4 * CHUNK))))

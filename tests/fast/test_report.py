@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import fake_result
 import pytest
 from command_line import pagemint
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pagemint import cli
@@ -28,7 +28,7 @@ from pagemint.results.verdict import Judged
 
 HOSTILE = '<script>alert(1)</script>"><img src=x onerror=alert(1)>'
 SMALL: dict[str, Any] = {"workloads": ("fsdax",), "variants": {"base": 57.0, "streaming": 35.0}}
-_SLOW = settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+_SLOW = settings(max_examples=8)
 
 
 class _Elements(html.parser.HTMLParser):

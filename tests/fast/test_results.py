@@ -11,7 +11,7 @@ from typing import Any
 
 import fake_result
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pagemint import cli
@@ -25,7 +25,7 @@ from pagemint.results.verdict import Judged
 from pagemint.send import kept
 
 SMALL: dict[str, Any] = {"workloads": ("fsdax",), "variants": {"base": 57.0, "streaming": 35.0}}
-_QUICK = settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+_QUICK = settings(max_examples=300)
 _ANYTHING = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner),
