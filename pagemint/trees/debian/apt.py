@@ -141,11 +141,9 @@ def reach() -> str:
 
 
 def _compare(one: str, other: str) -> int:
-    """Return -1, 0 or 1, as dpkg sorts two Debian versions."""
-    for relation, answer in (("lt", -1), ("eq", 0)):
-        if subprocess.run(["dpkg", "--compare-versions", one, relation, other]).returncode == 0:
-            return answer
-    return 1
+    """Return -1 if dpkg sorts a Debian version before another; sorting asks for no more."""
+    argv = ["dpkg", "--compare-versions", one, "lt", other]
+    return -1 if subprocess.run(argv).returncode == 0 else 1
 
 
 version_key = cmp_to_key(_compare)
