@@ -76,13 +76,9 @@ def test_an_unknown_kernel_line_is_refused(line: str) -> None:
     assert f"choose one of {known}, or give a tree with --ksrc" in said
 
 
-@pytest.mark.parametrize("kind", ["missing", "empty", "file"])
-def test_a_ksrc_that_is_no_kernel_tree_is_refused(tmp_path: Path, kind: str) -> None:
-    given = tmp_path / kind
-    if kind == "empty":
-        given.mkdir()
-    elif kind == "file":
-        given.touch()
+def test_a_ksrc_that_is_no_kernel_tree_is_refused(tmp_path: Path) -> None:
+    given = tmp_path / "file"
+    given.touch()
     said = _refusal("--ksrc", given, "--size", "4MiB")
     assert f"{given} is not a Linux source tree: it has no Makefile; give" in said
 

@@ -130,11 +130,6 @@ def test_the_documented_example_is_timed(user_cache: Path, tmp_path: Path) -> No
     ]
 
 
-def test_a_right_workload_is_timed(user_cache: Path, tmp_path: Path) -> None:
-    ended = _bench(user_cache, tmp_path, "right")
-    assert ended.returncode == 0, ended.stderr
-
-
 _COMMAND = "; compare it with its NATIVE_COMMAND() in pagemint/bench/"
 _STAND_IN = (
     "; add one to pagemint/bench/host/stubs.c, or the object that defines it to NATIVE_OBJECTS()"
