@@ -28,13 +28,9 @@ def main(request: Request) -> int:
     lab = replace(usual, fragments=counts.FRAGMENTS, needs=needs)
     lab.check_programs(())
     request.output.check()
-    if source.stock:
-        kernels, about = guest_kernels.stock_kernel(source.stock)
-    else:
-        built = guest_kernels.pair(source.kernel, source.ksrc, lab)
-        kernels, about = built.kernels, built.about
+    built = guest_kernels.build(source, lab)
     emulated = counts.emulated()
-    counted = counts.run(kernels, limit)
+    counted = counts.run(built.kernels, limit)
     host = {**machine.about(), "accel": "tcg", "times_comparable": False, "emulated": emulated}
-    request.output.finish(rows.Result(rows.Machine(**host), about, [], counts=counted))
+    request.output.finish(rows.Result(rows.Machine(**host), built.about, [], counts=counted))
     return 0

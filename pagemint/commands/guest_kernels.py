@@ -3,8 +3,8 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
-from pathlib import Path
 
+from pagemint.commands.options import GuestSource
 from pagemint.guests.outside.lab import Lab
 from pagemint.results import rows
 from pagemint.trees import edited, image, patches, stock, trees
@@ -18,41 +18,33 @@ class Built:
     """The kernels of a source.
 
     Attributes:
-        kernels: those that were wanted, base first.
+        kernels: those that were wanted, base first; or a stock kernel alone.
         about: their description in a result.
-        base: the base tree.
+        base: the base tree; None for a stock kernel.
     """
 
     kernels: list[Kernel]
     about: rows.Kernel
-    base: Tree
+    base: Tree | None
 
 
-def stock_kernel(line: str) -> tuple[list[Kernel], rows.Kernel]:
-    """Return Debian's stock kernel of a line, and its description.
-
-    Raises:
-        Failure: there is none, or the module does not build.
-    """
-    kernel = stock.kernel(line)
-    return [kernel], rows.Kernel(kernel.release, kernel.built.name, "debian")
-
-
-def pair(
-    line: str, ksrc: Path | None, lab: Lab, wanted: Collection[str] = (BASE, PATCHED)
-) -> Built:
-    """Return the kernels of a line or a tree of the user's, built if they are not in the cache.
+def build(source: GuestSource, lab: Lab, wanted: Collection[str] = (BASE, PATCHED)) -> Built:
+    """Return the kernels of a source, built if they are not in the cache.
 
     Args:
-        line: the kernel line.
-        ksrc: the tree; None takes Debian's source of the line.
+        source: the options that choose it.
         lab: the lab with their architecture and configuration.
-        wanted: names of trees.
+        wanted: names of trees; a stock kernel has none.
 
     Raises:
-        Failure: a tree cannot be fetched, an edit does not apply, or a build fails.
+        Failure: a tree or a stock kernel cannot be fetched, an edit does not apply, or a build
+            fails.
     """
-    found = patches.source_for(line, ksrc)
+    if source.stock:
+        kernel = stock.kernel(source.stock)
+        about = rows.Kernel(kernel.release, kernel.built.name, "debian")
+        return Built([kernel], about, None)
+    found = patches.source_for(source.kernel, source.ksrc)
     both = [replace(tree, arch=lab.arch) for tree in trees.pair(found)]
     about = rows.Kernel(
         found.version,

@@ -90,27 +90,23 @@ def main(request: Request) -> int:
     request.output.check()
 
     directories = dict(suites)
-    if source.stock:
-        kernels, about = guest_kernels.stock_kernel(source.stock)
-    else:
-        wanted = [
-            name
-            for name in (BASE, PATCHED)
-            if any(scenario.boots(name) for scenario in scenarios.values())
-        ]
-        built = guest_kernels.pair(source.kernel, source.ksrc, lab, wanted)
-        kernels, about = built.kernels, built.about
-        if lab.native and BASE in wanted:
-            directories["selftests"] = image.selftests(built.base, others=FOREIGN in scenarios)
-    accel = x86.choose_accel(request.accel, kernels[0].image) if lab.native else "tcg"
+    wanted = [
+        name
+        for name in (BASE, PATCHED)
+        if any(scenario.boots(name) for scenario in scenarios.values())
+    ]
+    built = guest_kernels.build(source, lab, wanted)
+    if built.base and lab.native and BASE in wanted:
+        directories["selftests"] = image.selftests(built.base, others=FOREIGN in scenarios)
+    accel = x86.choose_accel(request.accel, built.kernels[0].image) if lab.native else "tcg"
     device, private = room.whole_sections(size or room.default(accel))
     guest = Guest(accel, device, limit, directories=directories)
-    outcome = runs.run(guest, kernels, scenarios, rebinds, turns, private)
+    outcome = runs.run(guest, built.kernels, scenarios, rebinds, turns, private)
 
     host = {**machine.about(), "accel": accel, "times_comparable": accel == "kvm"}
     result = rows.Result(
         rows.Machine(**host),
-        about,
+        built.about,
         [*outcome.binds, *outcome.copies],
         checks=outcome.checks,
     )
