@@ -335,78 +335,72 @@ _FIXED = WHO | {f"GIT_{role}_DATE": "2026-11-25T12:00:00Z" for role in ("AUTHOR"
 _HOOK = "exit 1"
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("format.useAutoBase", "true"),
-        ("format.attach", "true"),
-        ("format.coverFromDescription", "none"),
-        ("format.numberOutput", "nonsense"),
-        ("format.outputDirectory", "elsewhere"),
-        ("format.signature", "mine"),
-        ("format.subjectPrefix", "RFC"),
-        ("format.suffix", ".txt"),
-        ("format.thread", "deep"),
-        ("format.to", "list@example.org"),
-        ("diff.algorithm", "patience"),
-        ("diff.context", "0"),
-        ("diff.external", "false"),
-        ("diff.interHunkContext", "100"),
-        ("diff.mnemonicPrefix", "true"),
-        ("diff.noprefix", "true"),
-        ("diff.orderFile", "/nowhere"),
-        ("diff.renames", "nonsense"),
-        ("diff.statGraphWidth", "1"),
-        ("apply.whitespace", "error-all"),
-        ("apply.ignoreWhitespace", "change"),
-        ("commit.gpgSign", "true"),
-        ("core.abbrev", "40"),
-        ("core.autocrlf", "true"),
-        ("core.quotePath", "false"),
-        ("core.whitespace", "tab-in-indent"),
-        ("i18n.commitEncoding", "utf-16"),
-        ("i18n.logOutputEncoding", "utf-16"),
-        ("init.defaultObjectFormat", "sha256"),
-        ("log.showSignature", "true"),
-        ("log.showRoot", "false"),
-        ("HOME/.config/git/attributes", "* text eol=crlf\n*.c -diff\n"),
-        ("HOME/hooks/pre-commit", _HOOK),
-        ("HOME/hooks/prepare-commit-msg", _HOOK),
-        ("HOME/hooks/post-checkout", _HOOK),
-        ("HOME/hooks/reference-transaction", _HOOK),
-        ("HOME/template/info/attributes", "* text eol=crlf\n"),
-        ("GIT_CONFIG_PARAMETERS", "'core.autocrlf'='true'"),
-        ("GIT_DEFAULT_HASH", "sha256"),
-        ("GIT_DIFF_OPTS", "-u0"),
-        ("GIT_EXTERNAL_DIFF", "false"),
-        ("GIT_GLOB_PATHSPECS", "nonsense"),
-        ("GIT_OBJECT_DIRECTORY", "/nowhere"),
-        ("GIT_TEMPLATE_DIR", "HOME/template"),
-    ],
-)
+_SETTINGS = {
+    "format.useAutoBase": "true",
+    "format.attach": "true",
+    "format.coverFromDescription": "none",
+    "format.numberOutput": "nonsense",
+    "format.outputDirectory": "elsewhere",
+    "format.signature": "mine",
+    "format.subjectPrefix": "RFC",
+    "format.suffix": ".txt",
+    "format.thread": "deep",
+    "format.to": "list@example.org",
+    "diff.algorithm": "patience",
+    "diff.context": "0",
+    "diff.external": "false",
+    "diff.interHunkContext": "100",
+    "diff.mnemonicPrefix": "true",
+    "diff.noprefix": "true",
+    "diff.orderFile": "/nowhere",
+    "diff.renames": "nonsense",
+    "diff.statGraphWidth": "1",
+    "apply.whitespace": "error-all",
+    "apply.ignoreWhitespace": "change",
+    "commit.gpgSign": "true",
+    "core.abbrev": "40",
+    "core.autocrlf": "true",
+    "core.quotePath": "false",
+    "core.whitespace": "tab-in-indent",
+    "i18n.commitEncoding": "utf-16",
+    "i18n.logOutputEncoding": "utf-16",
+    "init.defaultObjectFormat": "sha256",
+    "log.showSignature": "true",
+    "log.showRoot": "false",
+    "core.hooksPath": "HOME/hooks",
+    "init.templateDir": "HOME/template",
+}
+_FILES = {
+    ".config/git/attributes": "* text eol=crlf\n*.c -diff\n",
+    "hooks/pre-commit": _HOOK,
+    "hooks/prepare-commit-msg": _HOOK,
+    "hooks/post-checkout": _HOOK,
+    "hooks/reference-transaction": _HOOK,
+    "template/info/attributes": "* text eol=crlf\n",
+}
+_VARIABLES = {
+    "GIT_CONFIG_PARAMETERS": "'core.autocrlf'='true'",
+    "GIT_DEFAULT_HASH": "sha256",
+    "GIT_DIFF_OPTS": "-u0",
+    "GIT_EXTERNAL_DIFF": "false",
+    "GIT_GLOB_PATHSPECS": "nonsense",
+    "GIT_OBJECT_DIRECTORY": "/nowhere",
+    "GIT_TEMPLATE_DIR": "HOME/template",
+}
+
+
 def test_settings_of_the_user_do_not_matter(
-    plain: Path,
-    git_home: Path,
-    outcome: tuple[object, ...],
-    monkeypatch: pytest.MonkeyPatch,
-    name: str,
-    value: str,
+    plain: Path, git_home: Path, outcome: tuple[object, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for fixed in _FIXED.items():
-        monkeypatch.setenv(*fixed)
-    config = {"core.hooksPath": "HOME/hooks", "init.templateDir": "HOME/template"}
-    if name.startswith("HOME/"):
-        file = git_home / name.removeprefix("HOME/")
-        file.parent.mkdir(parents=True)
-        program(file, value)
-    elif name.startswith("GIT_"):
+    for name, text in _FILES.items():
+        (git_home / name).parent.mkdir(parents=True, exist_ok=True)
+        program(git_home / name, text) if text == _HOOK else (git_home / name).write_text(text)
+    for name, value in (_FIXED | _VARIABLES).items():
         monkeypatch.setenv(name, value.replace("HOME", str(git_home)))
-    else:
-        config = {name: value}
-    with (git_home / "gitconfig").open("a") as settings:
-        for key, text in config.items():
+    with (git_home / "gitconfig").open("a") as config:
+        for key, value in _SETTINGS.items():
             section, _, last = key.rpartition(".")
-            settings.write(f"[{section}]\n\t{last} = {text.replace('HOME', str(git_home))}\n")
+            config.write(f"[{section}]\n\t{last} = {value.replace('HOME', str(git_home))}\n")
     assert _outcome(plain, git_home / "mails") == outcome
 
 
