@@ -33,6 +33,14 @@ Calls that wait for a grace period, or begin one that the caller waits for; "4 t
 and 3 now. The last column counts the normal RCU grace periods that end meanwhile, whoever waits
 for them; a longer operation sees more."""
 
+_BOOTS = """### Boots
+
+The work of the kernel until it starts init, with one CPU, and the memory that the host then backs:
+mostly memmap. Eager is the default; [operations.md](operations.md#boots) describes the others.
+
+| guest | kernel | instructions | bytes stored | resident on the host |
+|---|---|---:|---:|---:|"""
+
 _MODULE = """### Stock kernels
 
 The same with Debian's kernels, without and with [the module](stock.md)."""
@@ -59,6 +67,13 @@ def section() -> Iterator[str]:
         cells = [_waits(pair, function) for function in counted.WAITS]
         if any(cells):
             yield _row(pair.last.name, *cells, _waits(pair, counted.PERIOD))
+    if boots := counted.boots(newest):
+        yield from ("", _BOOTS)
+        for boot in boots:
+            memory, _, mode = boot.name.removeprefix(counted.BOOT).partition(", ")
+            kernel = "base" if boot.tree == "base" else f"patched, {mode}"
+            amounts = [counted.in_words(of(boot.total), name) for name, of in MEASURES.items()]
+            yield _row(memory, kernel, *amounts, counted.in_words(boot.resident, "bytes stored"))
     yield from ("", _MODULE, "", *_STOCK)
     for result in kept.stock_counts():
         for pair in counted.pairs(result):

@@ -23,8 +23,12 @@ WAITS = {
 PERIOD = "rcu_gp_cleanup"
 """The function that ends each RCU grace period; the longer an operation runs, the more end."""
 
+BOOT = "boot with "
+"""How the names of boots begin; the memory and the mode follow."""
+
 _UNITS = {"instructions": (1e6, "M"), "bytes stored": (1 << 20, "MiB")}
-_LEFT_OUT = ("nothing", "rebind ", "second ", "unmap ")  # how the names of some operations begin
+# How the names of some operations begin.
+_LEFT_OUT = ("nothing", "rebind ", "second ", "unmap ", BOOT)
 _SHARE = 0.1  # of a total: the least share of a function that dominates an operation
 
 
@@ -79,6 +83,12 @@ def pairs(result: Result) -> list[Pair]:
 def telling(result: Result) -> list[Pair]:
     """Return the operations of a result but those that add nothing to others."""
     return [pair for pair in pairs(result) if not pair.last.name.startswith(_LEFT_OUT)]
+
+
+def boots(result: Result) -> list[Operation]:
+    """Return the boots of a result, by the size of the memory."""
+    found = [one for one in result.counts if one.name.startswith(BOOT)]
+    return sorted(found, key=lambda one: one.bytes)
 
 
 def most_changed(result: Result, most: int) -> list[Pair]:

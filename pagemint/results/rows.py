@@ -201,6 +201,8 @@ class Operation:
         bytes: the memory that it is about; 0 for an empty operation.
         total: the counts of all kernel code that ran during the operation.
         functions: the counts of the functions with a large share, by their names.
+        resident: the bytes of the guest's memory that the host backed at the end; 0 if that is
+            not known.
     """
 
     name: Name
@@ -208,6 +210,7 @@ class Operation:
     bytes: Size
     total: Counts
     functions: Annotated[dict[str, Counts], Meta(max_length=2000)]
+    resident: Size = 0
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 """The plugin that counts, on a program whose counts are known, which QEMU boots by itself."""
 
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -112,6 +113,28 @@ def test_a_mark_ends_a_window(counted: list[dict[str, Counts]]) -> None:
         "nothing": Counts(1, 0, 0, 4, 0, 1),
         "_start": Counts(2, 0, 8, 0, 0, 0),
     }
+
+
+_MAPPINGS = """\
+7f0000000000-7f0040000000 rw-p 00000000 00:00 0
+Rss:              {} kB
+Pss:                   1 kB
+VmFlags: rd wr mr mw me dc ac hg
+7f0050000000-7f0060000000 rwxp 00000000 00:00 0
+Rss:                9000 kB
+VmFlags: rd wr ex mr mw me dc ac hg
+7f0070000000-7f0070001000 rw-p 00000000 00:00 0    [heap]
+Rss:                   4 kB
+VmFlags: rd wr mr mw me ac
+7f0080000000-7f0080001000 rw-p 00000000 00:00 0
+Rss:                   8 kB
+VmFlags: rd wr mr mw me dc ac hg
+"""
+
+
+def test_the_memory_of_a_guest_is_what_its_mappings_hold(tmp_path: Path) -> None:
+    (tmp_path / "mappings").write_text(_MAPPINGS.format(4096))
+    assert count_plugin.resident(tmp_path) == (4096 + 8) << 10
 
 
 def test_symbols_become_a_map_of_functions() -> None:

@@ -6,6 +6,7 @@ import io
 from pathlib import Path
 from typing import Any, Literal
 
+import count_tables
 import fake_result
 import pytest
 from rich.console import Console
@@ -74,6 +75,20 @@ def test_a_stock_kernel_is_compared_with_the_module() -> None:
     with_module = dataclasses.replace(PAIR[1], tree="module")
     (pair,) = counted.pairs(result(PAIR[0], with_module))
     assert (pair.before, pair.now) == (PAIR[0], with_module)
+
+
+def test_boots_are_a_table_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    boots = [
+        dataclasses.replace(operation("patched", 1, f"boot with {size}, lazy"), bytes=size_bytes)
+        for size, size_bytes in (("8 GiB", 8 << 30), ("2 GiB", 2 << 30))
+    ]
+    boots[0] = dataclasses.replace(boots[0], resident=5 << 20)
+    made = dataclasses.replace(result(*PAIR, *boots), file="counts.json")
+    assert [pair.last.name for pair in counted.telling(made)] == ["bind fsdax"]
+    monkeypatch.setattr(kept, "counts", lambda: made)
+    lines = list(count_tables.section())
+    at = next(i for i, line in enumerate(lines) if line.startswith("| 2 GiB"))
+    assert lines[at + 1] == "| 8 GiB | patched, lazy | 0.000 M | 2.00 MiB | 5.00 MiB |"
 
 
 def test_an_operation_that_only_one_kernel_has_is_a_pair() -> None:

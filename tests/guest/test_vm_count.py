@@ -13,7 +13,7 @@ from pagemint.results.counted import PERIOD, WAITS
 from pagemint.results.rows import Operation
 from pagemint.trees import image, patches, trees
 from pagemint.trees.image import Kernel
-from pagemint.words import MODES
+from pagemint.words import DEFERRED_INIT, MODES
 
 # For each operation the functions that do its work on one tree or the other. Their stores and calls
 # are exact.
@@ -185,3 +185,18 @@ def test_memory_that_goes_online_is_written_once_behind_its_zeroing(kernels: lis
         assert before.stored > 2.4 * memmap, name
         assert 2 * memmap < now.stored < 2.1 * memmap, name
         assert now.instructions < 0.4 * before.instructions, name
+
+
+@LONG
+def test_a_lazy_boot_leaves_the_memmap_alone(kernels: list[Kernel]) -> None:
+    small, large = 512 << 20, 200 << 30
+    made = counts.boots(kernels[1], 3600, (small, large))
+    boots = {(one.bytes, one.name.partition(", ")[2]): one for one in made}
+    for mode in DEFERRED_INIT:
+        boot = boots[large, mode]
+        assert boot.total.instructions <= 330_000_000, mode
+        assert boot.total.stored <= 600_000_000, mode
+        assert boot.resident <= 400 * _MIB, mode
+        assert boots[small, mode].total.instructions <= boots[small, "eager"].total.instructions
+    # The memmap of all memory.
+    assert boots[large, "eager"].resident > large // 64

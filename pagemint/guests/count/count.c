@@ -18,6 +18,9 @@
  *
  *   WINDOW ADDRESS NAME
  *
+ * With mappings=FILE it copies /proc/self/smaps to that file at each mark: the
+ * mappings of QEMU, and how much of each the host backs. The last copy stays.
+ *
  * WINDOW is the number of earlier marks. INSTRUCTIONS excludes string
  * instructions with a repeat prefix: those count as STEPS, one for each store of
  * movs and stos, and for each load of lods, scas and cmps. STORED and LOADED are
@@ -86,6 +89,7 @@ static struct function *functions;
 static size_t nr_functions;
 static uint64_t mark;
 static FILE *out, *firsts_out;
+static const char *mappings_out;
 static unsigned int window;
 static bool copies_data;
 
@@ -138,10 +142,26 @@ static void write_firsts(void)
 	fflush(firsts_out);
 }
 
+static void write_mappings(void)
+{
+	FILE *from = fopen("/proc/self/smaps", "r"), *to = fopen(mappings_out, "w");
+	char part[4096];
+	size_t size;
+
+	while (from && to && (size = fread(part, 1, sizeof(part), from)))
+		fwrite(part, 1, size, to);
+	if (from)
+		fclose(from);
+	if (to)
+		fclose(to);
+}
+
 static void on_mark(unsigned int cpu, void *data)
 {
 	if (firsts)
 		write_firsts();
+	if (mappings_out)
+		write_mappings();
 	for (struct function *f = functions; f < functions + nr_functions; f++) {
 		if (!(f->instructions | f->steps))
 			continue;
@@ -353,6 +373,7 @@ EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int
 		return -1;
 	}
 	mark = strtoull(address, NULL, 16);
+	mappings_out = value_of("mappings", argc, argv);
 	copies_data = info->version.cur >= 3;
 	qemu_plugin_register_vcpu_tb_trans_cb(id, on_translation);
 	return 0;

@@ -1,23 +1,30 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Counts the work of operations on device memory, in emulated guests with both kernels."""
 
+import itertools
 import re
+import shlex
 import tempfile
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
 from pagemint.base import cache
+from pagemint.base.errors import Failure
 from pagemint.base.progress import step
 from pagemint.base.run import run as run_program
+from pagemint.base.sizes import format_power
 from pagemint.guests.count import plugin as count_plugin
-from pagemint.guests.outside import lab
-from pagemint.guests.outside.guest import Guest
-from pagemint.results.counted import PERIOD, WAITS
+from pagemint.guests.outside import x86
+from pagemint.guests.outside.guest import Guest, complaints
+from pagemint.results.counted import BOOT, PERIOD, WAITS
 from pagemint.results.rows import Counts, Operation
 from pagemint.trees.image import Kernel
 from pagemint.trees.stock import StockKernel
+from pagemint.words import DEFERRED_INIT, PATCHED
 
-FRAGMENTS = (*lab.FRAGMENTS, "count")
+FRAGMENTS = ("vm", "use", "count")
 """The files of pagemint/guests/config that configure the kernels."""
 
 CPU = "qemu64,+pdpe1gb,+clflushopt,+clwb"
@@ -31,6 +38,11 @@ SPARE = 3 * (8 << 30)
 
 MARK = "__x64_sys_personality"
 """The function that the plugin takes for a mark: inside/marks.py makes the guest call it."""
+
+MEMORY = tuple(size << 20 for size in (512, 2 << 10, 8 << 10, 64 << 10, 200 << 10))
+"""Bytes of memory of the guests whose boots are counted."""
+
+_INIT = "rcu_end_inkernel_boot"  # which the kernel calls once, just before it starts init
 
 # With -icount the guest's clock follows its instructions, so timer interrupts take the same share
 # of each run.
@@ -63,7 +75,47 @@ def run(kernels: list[Kernel], limit: float) -> list[Operation]:
             else:
                 found += count(kernel, limit)
                 found += count(kernel, limit, "operations-hot-added", spare=SPARE)
+        if not isinstance(kernel, StockKernel):
+            found += boots(kernel, limit)
     return found
+
+
+def boots(kernel: Kernel, limit: float, memory: Iterable[int] = MEMORY) -> list[Operation]:
+    """Return the boots of a kernel, until it starts init, in each of its modes.
+
+    Args:
+        kernel: the kernel.
+        limit: seconds that a guest may take.
+        memory: bytes of memory of the guests.
+    """
+    deferring = "CONFIG_DEFERRED_SECTIONS=y" in (kernel.built / ".config").read_text()
+    modes = ("eager", *(DEFERRED_INIT if deferring else ()))
+    found = []
+    for size, mode in itertools.product(memory, modes):
+        name = f"{BOOT}{format_power(size)}, {mode}"
+        with step(f"counting the {name} of the {kernel.variant} kernel"):
+            found.append(_boot(kernel, limit, name, size, f"deferred_init={mode}"))
+    return found
+
+
+def _boot(kernel: Kernel, limit: float, name: str, memory: int, append: str) -> Operation:
+    plugin = count_plugin.make()
+    with tempfile.TemporaryDirectory(prefix="pagemint-count-") as work:
+        directory = Path(work)
+        options = count_plugin.option(plugin, _symbols(kernel, limit), _INIT, directory)
+        words = f"{append} init_on_alloc=1"
+        argv = x86.bare_argv(kernel.image, memory, [*_OPTIONS.split(), *options], words)
+        console = run_program(argv, limit=limit, what=f"the {name} of the {kernel.variant} kernel")
+        trouble = complaints(console, x86.NO_INIT)
+        if trouble or x86.NO_INIT not in console:
+            why = (trouble or console.splitlines() or ["it wrote nothing"])[-1]
+            raise Failure(
+                f"the {name} failed: {why}", f"the command was: {shlex.join(map(str, argv))}"
+            )
+        (counted,) = count_plugin.windows(directory)
+        tree: Literal["base", "patched"] = "patched" if kernel.variant == PATCHED else "base"
+        found = operation(tree, name, memory, counted)
+        return replace(found, resident=count_plugin.resident(directory))
 
 
 def count(

@@ -14,7 +14,7 @@ OTHER = "[other]"
 
 _SOURCE = files.GUESTS / "count/count.c"
 _FLAGS = ("-shared", "-fPIC", "-O2")
-_MAP, _OUT = "functions", "counts"
+_MAP, _OUT, _MAPPINGS = "functions", "counts", "mappings"
 _ENDS = ("_etext", "_end")  # where the kernel's code ends, and all of the kernel
 
 
@@ -52,8 +52,9 @@ def option(plugin: Path, symbols: str, mark: str, directory: Path) -> list[str]:
     known = functions(symbols)
     (directory / _MAP).write_text("".join(f"{start:x} {name}\n" for start, name in known))
     (at,) = {start for start, name in known if name == mark}
-    words = f"{plugin},map={directory / _MAP},mark={at:x},out={directory / _OUT}"
-    return ["-plugin", words]
+    places = {"map": _MAP, "out": _OUT, "mappings": _MAPPINGS}
+    words = [f"{name}={directory / place}" for name, place in places.items()]
+    return ["-plugin", ",".join([str(plugin), f"mark={at:x}", *words])]
 
 
 def functions(symbols: str) -> list[tuple[int, str]]:
@@ -88,3 +89,15 @@ def windows(directory: Path) -> list[dict[str, Counts]]:
         known, new = found[-1], Counts(*map(int, counts))
         known[name] = known[name] + new if name in known else new
     return found
+
+
+def resident(directory: Path) -> int:
+    """Return the bytes of the guest's memory that the host backed at the last mark."""
+    text = (directory / _MAPPINGS).read_text()
+    found = 0
+    for mapping in re.split(r"^(?=[0-9a-f]+-[0-9a-f]+ )", text, flags=re.MULTILINE):
+        # QEMU asks for huge pages for a guest's memory, and for the code that it makes of it,
+        # which is executable.
+        if re.match(r"\S+ rw-", mapping) and re.search(r"^VmFlags:.* hg\b", mapping, re.MULTILINE):
+            found += sum(int(kib) for kib in re.findall(r"^Rss: +(\d+) kB", mapping, re.MULTILINE))
+    return found << 10

@@ -71,12 +71,7 @@ class Guest(GuestSettings):
         said = journal.read(records)
         text = console.read_text() if console.exists() else ""
         errors = [record["error"] for record in said if "error" in record]
-        expected = re.compile(self.provoked or "(?!)")
-        trouble = [
-            line
-            for line in text.splitlines()
-            if _TROUBLE.search(line) and not expected.search(line)
-        ]
+        trouble = complaints(text, self.provoked)
         if errors or trouble or not said or "done" not in said[-1]:
             for line in text.splitlines()[-_TAIL:]:
                 note(f"  | {line}")
@@ -87,6 +82,18 @@ class Guest(GuestSettings):
             )
         shutil.rmtree(shared)
         return [record for record in said[:-1] if "running" not in record], text
+
+
+def complaints(console: str, provoked: str | None = None) -> list[str]:
+    """Return the lines of a console with which a kernel complains.
+
+    Args:
+        console: the text.
+        provoked: a pattern of complaints to leave out, if any.
+    """
+    expected = re.compile(provoked or "(?!)")
+    lines = console.splitlines()
+    return [line for line in lines if _TROUBLE.search(line) and not expected.search(line)]
 
 
 def _boot(

@@ -17,6 +17,9 @@ from pagemint.trees.image import Kernel
 _LOW = 2 << 30  # bytes of guest memory below 4 GiB
 _DEVICE_START = 4 << 30
 _HIGH = 4 << 30  # bytes of guest memory behind the device
+NO_INIT = "Kernel panic - not syncing: No working init found"
+"""The last words of a kernel without user space."""
+
 _PORTS = ((1, "sub"), (2, "big"))  # for virtio-mem devices; see inside/hotadd.py
 
 
@@ -48,6 +51,31 @@ def argv(kernel: Kernel, shared: Path, guest: GuestSettings) -> list[str | Path]
         *("--memory", f"{sum(nodes) >> 20}M", f"--qemu-opts={machine}"),
         *("--append", f"{' '.join(words)} nokaslr panic=-1 {guest.append}"),
         *(f"--rwdir={shared}", "--", shlex.join(inside)),
+    ]
+
+
+def bare_argv(image: Path, memory: int, options: Sequence[str], append: str) -> list[str | Path]:
+    """Return the command line of QEMU for an emulated guest without user space.
+
+    It ends with NO_INIT on stdout, its console, when the kernel would start init.
+
+    Args:
+        image: the kernel's image.
+        memory: bytes of its memory, all on one node.
+        options: further options of QEMU.
+        append: further words of the kernel's command line.
+    """
+    # A directory of the kernel's own initramfs, which it takes for an init and fails to execute.
+    # To calibrate the timers it would wait, and execute instructions: KVM tells their frequency.
+    words = "rdinit=/root panic=-1 console=ttyS0 loglevel=5 nolapic_timer tsc_early_khz=1000000"
+    words += f" nokaslr {append}"
+    # reserve=off: the guest touches little of it, so the host need not have all.
+    backend = f"memory-backend-ram,id=memory,size={memory},reserve=off"
+    return [
+        *("qemu-system-x86_64", "-accel", "tcg,thread=single", "-nodefaults", "-no-reboot"),
+        *("-machine", "q35,memory-backend=memory", "-object", backend, "-m", f"{memory >> 20}M"),
+        *("-display", "none", "-serial", "stdio", *options),
+        *("-kernel", image, "-append", words),
     ]
 
 
