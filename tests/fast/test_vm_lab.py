@@ -428,8 +428,11 @@ def test_a_scenario_that_a_line_lacks_is_left_out_with_a_note(
 ) -> None:
     monkeypatch.setattr("shutil.which", lambda program, path: None)
     assert cli.main(["vm", "--kernel", "6.12"]) == 1
-    note, _ = capsys.readouterr().err.splitlines()
-    assert note == "shared-limits is left out: the topic shared has no edits for Linux 6.12"
+    *notes, _ = capsys.readouterr().err.splitlines()
+    assert notes == [
+        f"{name} is left out: the topic {topic} has no edits for Linux 6.12"
+        for name, topic in (("shared-limits", "shared"), ("background", "background"))
+    ]
 
 
 def test_a_kernel_that_no_scenario_boots_is_not_built(
@@ -510,3 +513,39 @@ def test_boots_have_to_leave_the_same_memory(
 ) -> None:
     found = runs.judge_boots("patched", {"slow": BOOT, "streaming": {**BOOT, **changes}})
     assert (found.tree, found.outcome, found.said) == ("patched", outcome, said)
+
+
+@pytest.mark.parametrize(
+    ("zones", "outcomes", "status", "line"),
+    [
+        (["spanned 3"], "pass", 0, "background: memory: 8000000 KiB, 2 nodes with deferred init"),
+        (["spanned 4"], "pass", 1, "zones: ['spanned 4'] (lazy), not ['spanned 3'] (eager)"),
+        (["spanned 3"], "fail", 1, "background: lazy, walks: base: skip none; patched: fail ok"),
+    ],
+)
+def test_memory_is_used_after_a_boot_in_each_mode_and_compared(
+    zones: list[str],
+    outcomes: Outcome,
+    status: int,
+    line: str,
+    guest: Guest,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def boot(self: Guest, *_: object) -> tuple[list[Record], str]:
+        assert "hugepages=1 " in self.append
+        mode = self.append.partition("deferred_init=")[2]
+        lazy = mode == "lazy"
+        mine = {"scenario": "background", "base": "none"}
+        outcome = outcomes if lazy else "pass"
+        done = {"check": f"{mode}, walks", "outcome": outcome, "said": "ok", "must_pass": True}
+        last = {**BOOT, "zones": zones if lazy else ["spanned 3"], "base": "none"}
+        return [{**mine, **done}, {**mine, **last}], ""
+
+    monkeypatch.setattr(Guest, "run", boot)
+    both = [KERNEL, replace(KERNEL, variant="patched")]
+    chosen = {"background": lab.SCENARIOS["background"]}
+    outcome = runs.run(guest, both, chosen, 2, 1, 1 << 27)
+    assert [check.tree for check in outcome.checks] == ["base", "patched"] * 4
+    assert outcome.judge() == status
+    assert line in capsys.readouterr().err

@@ -15,7 +15,7 @@ from pagemint.guests.outside import binds, checks, lab
 from pagemint.guests.outside.guest import Guest
 from pagemint.guests.outside.scenarios import Record
 from pagemint.trees import image, patches, trees
-from pagemint.words import PAGE, SHARED, STRUCT_PAGE
+from pagemint.words import DEFERRED_INIT, PAGE, SHARED, STRUCT_PAGE
 
 SCENARIOS = ("fsdax", "fsdax-mem", "devdax", "devdax-mem", "private")
 REPLICATED = ("fsdax", "devdax", "private")
@@ -126,6 +126,20 @@ VIRTIO_MEM_CHECKS = (
     "unplug all",
 )
 
+BACKGROUND_CHECKS = (
+    "walks over all memory",
+    "memory failures",
+    "blocks offline and online",
+    "huge pages",
+    "gigantic pages",
+    "contiguous memory",
+    "a full memory cgroup",
+    "the local node first",
+    "transparent huge pages",
+    "eight programs at once",
+    "out of memory",
+)
+
 LIMITS = ("memmap of 1 TiB", "100 binds of 1 TiB", "memmap of 16 TiB", "5 binds of 16 TiB")
 
 
@@ -157,6 +171,12 @@ def test_the_devices_work_as_memory(written: dict[str, Any]) -> None:
         ("kmem-again", "hot-add and hot-remove"),
         *(("virtio-mem", name) for name in VIRTIO_MEM_CHECKS),
         ("boot", "memory"),
+        ("background", "memory"),
+        *(
+            ("background", f"{mode}, {name}")
+            for mode in ("eager", *DEFERRED_INIT)
+            for name in BACKGROUND_CHECKS
+        ),
         ("migrate", "moves between nodes"),
         ("migrate", "moves to a node without CPUs and back"),
         *(("shared-limits", name) for name in LIMITS),

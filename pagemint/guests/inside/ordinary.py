@@ -102,22 +102,41 @@ def _use(node: int, seed: int) -> None:
 
 
 def boot() -> Iterator[Record]:
-    """Return the sizes of the memory after boot, as far as no later allocation changes them.
+    """Return the sizes of the memory after boot.
 
     If boot went on before all struct pages were written, memory is used until they are needed.
     """
-    said = re.findall(r"node \d+ deferred pages initialised", run("dmesg"))
-    command = Path("/proc/cmdline").read_text().split()
-    if "deferred_init=background" in command:
+    mode, nodes = deferred_init(), deferred_nodes()
+    if mode == "background":
         wait_until(lambda: not meminfo()["Deferred"], "some memory stays deferred")
-    if "deferred_init=lazy" in command:
+    if mode == "lazy":
         _use_deferred_memory()
+    yield memory(nodes)
+
+
+def deferred_init() -> str:
+    """Return the value of deferred_init= with which the kernel was booted."""
+    found = re.search(r"\bdeferred_init=(\S+)", Path("/proc/cmdline").read_text())
+    return found[1] if found else "eager"
+
+
+def deferred_nodes() -> int:
+    """Return on how many nodes deferred struct pages were initialised, as far as the log says."""
+    return len(re.findall(r"node \d+ deferred pages initialised", run("dmesg")))
+
+
+def memory(nodes: int) -> Record:
+    """Return a record of the sizes of all memory, as far as no allocation changes them.
+
+    Args:
+        nodes: the number of nodes with deferred struct pages.
+    """
     if not meminfo().get("Deferred"):
         expect_contiguous_flags()
-    yield {
+    return {
         "mem_total_kib": meminfo()["MemTotal"] >> 10,
         "zones": sizes(),
-        "deferred_nodes": len(said),
+        "deferred_nodes": nodes,
         "goes_on": "Deferred" in meminfo(),
     }
 

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from pagemint.guests.inside import (
+    background,
     checks,
     edges,
     first_use,
@@ -264,6 +265,7 @@ def scenario(name: str, args: argparse.Namespace) -> Iterator[Record]:
         "kmem": lambda: use("dax", "pmem", modes, checks.kmem),
         "kmem-again": lambda: use("dax", "pmem", modes, lambda _: ordinary.hotplug(count, modes)),
         "boot": ordinary.boot,
+        "background": background.everything,
         "migrate": lambda: use("dax", "pmem", modes, lambda _: moves.migrate(min(count, 10))),
         "folio": lambda: moves.copies(count, args.folio_module),
         "migrate-selftest": lambda: checks.selftest(args.selftests / "migration"),

@@ -63,6 +63,16 @@ SCENARIOS = {
     # The kernel's migration test uses two CPUs, and needs more to disturb them.
     "migrate": Scenario(("migrate", "folio", "migrate-selftest"), guest={"cpus": 3}),
     "boot": Scenario(("boot",)),
+    "background": Scenario(
+        ("background",),
+        topic="background",
+        guest={
+            "device": SECTION_BYTES,
+            # A gigantic page needs a CPU that has them.
+            "options": "-cpu max",
+            "append": "hugepagesz=1G hugepages=1 hugepagesz=2M hugepages=8 cma=64M",
+        },
+    ),
     # Other people's suites, which take long.
     "foreign": Scenario(
         ("fio-fsdax", "fio-fsdax-mem", "fio-devdax", "stress", "selftests"),
@@ -94,7 +104,7 @@ BIND_SCENARIOS = {
 }
 """The scenarios of arm64: only rebinds, whose memmaps are compared."""
 
-FRAGMENTS = ("vm", "use")
+FRAGMENTS = ("vm", "use", "background")
 """The files of pagemint/guests/config that configure the x86 kernels."""
 
 

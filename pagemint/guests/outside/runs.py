@@ -11,9 +11,9 @@ from pagemint.guests.outside.lab import Scenario
 from pagemint.guests.outside.scenarios import Record
 from pagemint.results.rows import Check, Row
 from pagemint.trees.image import Kernel
-from pagemint.words import DEFERRED_INIT
+from pagemint.words import BASE, DEFERRED_INIT
 
-_BOOT = "boot"  # its name in inside/scenarios.py
+_BOOT, _BACKGROUND = "boot", "background"  # their names in inside/scenarios.py
 
 
 @dataclass
@@ -65,6 +65,10 @@ def run(
             outcome.checks += [check_boots(guest, kernel) for kernel in kernels]
             continue
         able = [kernel for kernel in kernels if scenario.boots(kernel.variant)]
+        if name == _BACKGROUND:
+            booted = replace(guest, **scenario.guest)
+            outcome.checks += [one for kernel in able for one in check_background(booted, kernel)]
+            continue
         records: dict[str, list[Record]] = {kernel.variant: [] for kernel in able}
         # A new guest for each scenario: the first bind has to write untouched memory.
         booted = replace(guest, **scenario.guest)
@@ -109,15 +113,33 @@ def check_boots(guest: Guest, kernel: Kernel) -> Check:
     return judge_boots(kernel.variant, found)
 
 
-def judge_boots(tree: str, found: dict[str, Record]) -> Check:
+def check_background(guest: Guest, kernel: Kernel) -> list[Check]:
+    """Use memory after a boot in each mode of deferred_init=, and compare the memory at the end.
+
+    Raises:
+        Failure: a guest fails.
+    """
+    found: dict[str, Record] = {}
+    done: list[Check] = []
+    for mode in ("eager", *DEFERRED_INIT):
+        with step(f"{_BACKGROUND}: using memory that was booted {mode} ({guest.accel})"):
+            booted = replace(guest, append=f"{guest.append} deferred_init={mode}")
+            (*records, found[mode]), _ = booted.run(kernel, _BACKGROUND, 2, guest.device)
+        done += checks.checks_of(kernel.variant, records)
+    alike = judge_boots(kernel.variant, found, _BACKGROUND)
+    base = replace(alike, tree=BASE, outcome="skip", said=found["eager"]["base"])
+    return [*done, base, alike]
+
+
+def judge_boots(tree: str, found: dict[str, Record], scenario: str = _BOOT) -> Check:
     """Return the check of a tree, from the record of each mode that was booted."""
     problem = _difference(found)
     if problem:
-        return Check(_BOOT, tree, "memory", "fail", problem, must_pass=True)
+        return Check(scenario, tree, "memory", "fail", problem, must_pass=True)
     first = next(iter(found.values()))
     memory, nodes = first["mem_total_kib"], first["deferred_nodes"]
     alike = f"{memory} KiB, {nodes} nodes with deferred init, {', '.join(found)} alike"
-    return Check(_BOOT, tree, "memory", "pass", alike, must_pass=True)
+    return Check(scenario, tree, "memory", "pass", alike, must_pass=True)
 
 
 def _difference(found: dict[str, Record]) -> str:

@@ -1,0 +1,301 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Uses the memory of a guest that booted before all struct pages were written.
+
+The same checks run after a boot with deferred_init=eager, whose memory has to be the same at the
+end.
+"""
+
+import mmap
+import os
+import re
+import signal
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from pagemint.guests.inside import ordinary
+from pagemint.guests.inside.checks import PAGE, Record, check, child, expect, pattern, status_of
+from pagemint.guests.inside.devices import ALIGN, MEMORY, PROBE, SECTION, meminfo, put, run
+from pagemint.guests.inside.edges import OOM_SCORE
+
+NODES = Path("/sys/devices/system/node")
+HUGE = Path("/sys/kernel/mm/hugepages")
+CMA = PROBE.parent / "cma"
+GIGANTIC = 1 << 30  # bytes
+MAP_HUGETLB, MAP_HUGE_1GB = 0x40000, 30 << 26
+SPARE = 192 << 20  # bytes that hogs leave to others
+STEP = 64 << 20  # bytes that a hog without an end takes at a time
+CHANGED = 3  # memory blocks that go offline and come back
+HOGS = 8
+LIMIT = 64 << 20  # bytes of a memory cgroup
+PIECE = 1024  # pages of a contiguous allocation
+_BASE = "it has no deferred_init="
+
+
+def everything() -> Iterator[Record]:
+    """Check each way to use memory, then return the sizes of all memory."""
+    mode, nodes = ordinary.deferred_init(), ordinary.deferred_nodes()
+    steps = {
+        "walks over all memory": _walk,
+        "memory failures": _fail,
+        "blocks offline and online": _change,
+        "huge pages": _take_huge_pages,
+        "gigantic pages": _take_gigantic_pages,
+        "contiguous memory": _take_contiguous,
+        "a full memory cgroup": _fill_cgroup,
+        "the local node first": _fill_local_node,
+        "transparent huge pages": _take_transparent,
+        "eight programs at once": _take_together,
+        "out of memory": _take_all,
+    }
+    for name, work in steps.items():
+        before = deferred()
+        for record in check(f"{mode}, {name}", work):
+            if "check" in record and before:
+                grown = f"{before >> 20} MiB were deferred, {deferred() >> 20} are"
+                record["said"] += f"; {grown}"
+            yield {**record, "base": _BASE}
+    yield {**ordinary.memory(nodes), "base": _BASE}
+
+
+def deferred(node: int | None = None) -> int:
+    """Return the bytes of memory without struct pages, on one node or on all."""
+    total = 0
+    text = Path("/proc/zoneinfo").read_text()
+    for where, about in re.findall(r"^Node (\d+), zone.*\n((?: .*\n)*)", text, re.M):
+        words = re.search(r"^ +nr_deferred +(\d+)$", about, re.M)
+        total += int(words[1]) if words and node in (None, int(where)) else 0
+    return total * PAGE
+
+
+def deferred_blocks() -> list[Path]:
+    """Return the memory blocks that are online, but without struct pages."""
+    return [block for block in _blocks() if _states(block, 1) == ["absent"]]
+
+
+def _blocks() -> list[Path]:
+    blocks = sorted(MEMORY.glob("memory[0-9]*"), key=lambda block: int(block.name[6:]))
+    return [block for block in blocks if (block / "state").read_text() == "online\n"]
+
+
+def _first(block: Path) -> int:
+    """Return the first PFN of a memory block."""
+    return int(block.name.removeprefix("memory")) * SECTION // PAGE
+
+
+def _states(block: Path, pages: int) -> list[str]:
+    """Return the state of the first pages of a block, each by itself: absent, free or used."""
+    (PROBE / "scan_pfn").write_text(str(_first(block)))
+    (PROBE / "scan_pages").write_text(str(pages))
+    found: list[str] = []
+    for line in (PROBE / "states").read_text().splitlines():
+        count, references, kind, flags = line.split()
+        free = kind in ("none", "buddy") and (references, flags) == ("0", "0")
+        found += [kind if kind == "absent" else "free" if free else "used"] * int(count)
+    return found
+
+
+def _anonymous(size: int) -> mmap.mmap:
+    return mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+
+
+def _hold(size: int, *, huge: bool = False) -> str:
+    """Hold data in so many bytes of memory, in words for each of its pages."""
+    step = ALIGN if huge else PAGE
+    with _anonymous(size) as memory:
+        memory.madvise(mmap.MADV_HUGEPAGE if huge else mmap.MADV_NOHUGEPAGE)
+        data = pattern(size, len(range(0, size, step)))
+        memory[::step] = data
+        inside = meminfo()
+        expect(memory[::step] == data, "the data changed")
+        if huge:
+            share = inside["AnonHugePages"] / size
+            expect(share > 0.95, f"{share:.0%} of the memory is in huge pages")
+    return f"{size >> 20} MiB held"
+
+
+def _room(share: float = 1.0) -> int:
+    """Return a share of the free memory, without what is left to others."""
+    return int((meminfo()["MemAvailable"] - SPARE) * share) // ALIGN * ALIGN
+
+
+def _walk() -> str:
+    """Read what walks over all pages tell, and compact memory; none of them is to grow any."""
+    before = deferred()
+    entries = sum(len(chunk) for chunk in _chunks(Path("/proc/kpageflags"))) // 8
+    expect(entries > 0, "/proc/kpageflags is empty")
+    text = Path("/proc/pagetypeinfo").read_text()
+    expect("Movable" in text, "/proc/pagetypeinfo has no movable block")
+    put(Path("/proc/sys/vm/drop_caches"), "3")
+    put(Path("/proc/sys/vm/compact_memory"), "1")
+    grown = before - deferred()
+    expect(grown <= SECTION, f"{grown} bytes got struct pages")
+    return f"{entries} pages"
+
+
+def _chunks(file: Path) -> Iterator[bytes]:
+    with file.open("rb", buffering=0) as stream:
+        while chunk := stream.read(1 << 20):
+            yield chunk
+
+
+def _fail() -> str:
+    """Report memory failures of free pages: in a block without struct pages, and in it again."""
+    block = (deferred_blocks() or _blocks())[-1]
+    before = meminfo()["HardwareCorrupted"]
+    for file in ("hard_offline_page", "soft_offline_page"):
+        # Not beside each other: what is left of a split block is allocated first.
+        for start in (0, SECTION // PAGE // 2):
+            states = _states(block, SECTION // PAGE)
+            free = (i for i in range(start, len(states)) if states[i] in ("absent", "free"))
+            page = next(free, None)
+            expect(page is not None, f"{block.name} has no free page")
+            put(MEMORY / file, str((_first(block) + (page or 0)) * PAGE))
+        expect("absent" not in _states(block, 1), f"{block.name} has no struct pages")
+        # The next file gets a block that is deferred again, if there is one.
+        block = (deferred_blocks() or [block])[-1]
+    failed = (meminfo()["HardwareCorrupted"] - before) // PAGE
+    expect(failed == 4, f"{failed} pages are corrupted, not 4")
+    return "2 pages failed, 2 went offline"
+
+
+def _change() -> str:
+    """Take free blocks offline and back."""
+    changed = 0
+    for block in deferred_blocks()[:CHANGED] or reversed(_blocks()):
+        try:
+            put(block / "state", "offline")
+        except OSError:
+            continue  # it has pages that cannot move
+        put(block / "state", "online")
+        changed += 1
+        if changed == CHANGED:
+            break
+    expect(changed == CHANGED, f"{changed} blocks went offline")
+    return f"{changed} blocks"
+
+
+def _take_huge_pages() -> str:
+    """Take a quarter of the memory as huge pages at run time."""
+    file = HUGE / "hugepages-2048kB/nr_hugepages"
+    before = int(file.read_text())
+    expect(before > 0, "there are no huge pages from boot")
+    wanted = before + _room(0.25) // ALIGN
+    put(file, str(wanted))
+    got = int(file.read_text())
+    put(file, "0")
+    expect(got == wanted, f"{got} pages, not {wanted}")
+    return f"{before} pages from boot, {got - before} more"
+
+
+def _take_gigantic_pages() -> str:
+    """Use a gigantic page from boot and one of run time."""
+    file = HUGE / "hugepages-1048576kB/nr_hugepages"
+    expect(file.read_text() == "1\n", "there is no gigantic page from boot")
+    put(file, "2")
+    got = int(file.read_text())
+    expect(got == 2, f"{got} pages, not 2")
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | MAP_HUGETLB | MAP_HUGE_1GB
+    with mmap.mmap(-1, 2 * GIGANTIC, flags=flags) as memory:
+        data = pattern(1, len(range(0, len(memory), ALIGN)))
+        memory[::ALIGN] = data
+        expect(memory[::ALIGN] == data, "the data changed")
+    put(file, "0")
+    return "1 page from boot, 1 more"
+
+
+def _take_contiguous() -> str:
+    """Allocate from the contiguous memory that boot reserved, and free it."""
+    (area,) = (one for one in CMA.iterdir() if (one / "alloc").exists())
+    before = meminfo()["CmaFree"]
+    put(area / "alloc", str(PIECE))
+    taken = (before - meminfo()["CmaFree"]) // PAGE
+    put(area / "free", str(PIECE))
+    expect(taken >= PIECE, f"{taken} pages were taken")
+    return f"{PIECE} pages of {meminfo()['CmaTotal'] // PAGE}"
+
+
+def _fill_cgroup() -> str:
+    """Run out of memory in a memory cgroup, which is to kill, though much memory is deferred."""
+    root = Path(tempfile.mkdtemp())
+    run("mount", "-t", "cgroup2", "none", root)
+    (root / "cgroup.subtree_control").write_text("+memory")
+    group = root / "pagemint"
+    group.mkdir()
+    (group / "memory.max").write_text(str(LIMIT))
+    before = deferred()
+
+    def hog() -> None:
+        (group / "cgroup.procs").write_text(str(os.getpid()))
+        _hold(4 * LIMIT)
+
+    _expect_killed(child(hog))
+    grown = before - deferred()
+    expect(grown <= LIMIT + SECTION, f"{grown} bytes got struct pages")
+    (kills,) = re.findall(r"^oom_kill (\d+)$", (group / "memory.events").read_text(), re.M)
+    expect(int(kills) > 0, "the kill was not in the cgroup")
+    group.rmdir()
+    return f"killed at {LIMIT >> 20} MiB"
+
+
+def _expect_killed(number: int) -> None:
+    status = status_of(number)
+    expect(status == -signal.SIGKILL, f"the program ended with {status}")
+
+
+def _fill_local_node() -> str:
+    """Take most of the memory of this CPU's node, which is to grow before others are used."""
+    cpus = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {0})
+    (free,) = re.findall(r"MemFree: +(\d+) kB", (NODES / "node0/meminfo").read_text())
+    others, elsewhere = deferred() - deferred(0), _numa_miss()
+    size = (int(free) << 10) * 3 // 4 // ALIGN * ALIGN
+    said = _hold(size)
+    missed = _numa_miss() - elsewhere
+    os.sched_setaffinity(0, cpus)
+    expect(missed * PAGE < size // 50, f"{missed} pages are on another node")
+    grown = others - (deferred() - deferred(0))
+    expect(grown <= SECTION, f"{grown} bytes of other nodes got struct pages")
+    return f"{said}, {missed} pages elsewhere"
+
+
+def _numa_miss() -> int:
+    """Return how many pages were meant for node 0 and came from another node."""
+    (count,) = re.findall(r"^numa_foreign (\d+)$", (NODES / "node0/numastat").read_text(), re.M)
+    return int(count)
+
+
+def _take_transparent() -> str:
+    return _hold(_room(0.75), huge=True)
+
+
+def _take_together() -> str:
+    """Fill memory by several programs at once, on all CPUs."""
+    size = _room() // HOGS // ALIGN * ALIGN
+    hogs = [child(lambda: _quiet_hold(size)) for _ in range(HOGS)]
+    ended = [status_of(hog) for hog in hogs]
+    expect(not any(ended), f"the programs ended with {ended}")
+    return f"{HOGS} of {size >> 20} MiB each"
+
+
+def _quiet_hold(size: int) -> None:
+    _hold(size)
+
+
+def _take_all() -> str:
+    """Take memory without an end: the kernel is to kill for it only when nothing is deferred."""
+
+    def hog() -> None:
+        OOM_SCORE.write_text("1000")
+        held = []
+        while True:
+            held.append(_anonymous(STEP))
+            held[-1][::PAGE] = bytes(STEP // PAGE)
+
+    _expect_killed(child(hog))
+    told = re.findall(r" deferred:(\d+)kB", run("dmesg"))
+    expect(bool(told), "there is no report of the OOM killer")
+    expect(not any(map(int, told)), f"a kill came while {told} kB were deferred")
+    left = deferred()
+    expect(not left, f"{left} bytes have no struct pages")
+    return "killed with no memory deferred"
