@@ -203,6 +203,8 @@ class Operation:
         functions: the counts of the functions with a large share, by their names.
         resident: the bytes of the guest's memory that the host backed at the end; 0 if that is
             not known.
+        latency: the instructions of one of its allocations: median, 99th percentile and most;
+            empty if it has none.
     """
 
     name: Name
@@ -211,6 +213,7 @@ class Operation:
     total: Counts
     functions: Annotated[dict[str, Counts], Meta(max_length=2000)]
     resident: Size = 0
+    latency: Annotated[list[Size], Meta(max_length=3)] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

@@ -42,8 +42,9 @@ PAIR = operation("base", 2_000_000), operation("patched", 1_000_000)
 
 def test_counts_survive_writing_and_reading(tmp_path: Path) -> None:
     file = str(tmp_path / "counts.json")
-    writer.write(file, result(*PAIR))
-    assert reader.read(file).counts == list(PAIR)
+    more = dataclasses.replace(operation("patched", 1, "more"), resident=7, latency=[1, 2, 3])
+    writer.write(file, result(*PAIR, more))
+    assert reader.read(file).counts == [*PAIR, more]
 
 
 @pytest.mark.parametrize(
@@ -89,6 +90,15 @@ def test_boots_are_a_table_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None
     lines = list(count_tables.section())
     at = next(i for i, line in enumerate(lines) if line.startswith("| 2 GiB"))
     assert lines[at + 1] == "| 8 GiB | patched, lazy | 0.000 M | 2.00 MiB | 5.00 MiB |"
+
+
+def test_latencies_are_a_table_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow = operation("patched", 1, "allocate order 9, lazy")
+    slow = dataclasses.replace(slow, latency=[1276, 654700, 1363550])
+    monkeypatch.setattr(
+        kept, "counts", lambda: dataclasses.replace(result(*PAIR, slow), file="counts.json")
+    )
+    assert "| order 9 | patched, lazy | 1,276 | 654,700 | 1,363,550 |" in count_tables.section()
 
 
 def test_an_operation_that_only_one_kernel_has_is_a_pair() -> None:

@@ -188,6 +188,17 @@ def test_memory_that_goes_online_is_written_once_behind_its_zeroing(kernels: lis
 
 
 @LONG
+def test_no_fault_costs_more_once_all_memory_has_struct_pages(kernels: list[Kernel]) -> None:
+    totals = {}
+    for mode in ("eager", "background"):
+        append = f"deferred_init={mode}"
+        made = counts.count(kernels[1], 3600, "operations-boot-memory", append=append)
+        totals[mode] = next(one.total for one in made if one.name.startswith("populate"))
+    eager, background = (totals[mode].instructions for mode in totals)
+    assert background == pytest.approx(eager, rel=0.001)
+
+
+@LONG
 def test_a_lazy_boot_leaves_the_memmap_alone(kernels: list[Kernel]) -> None:
     small, large = 512 << 20, 200 << 30
     made = counts.boots(kernels[1], 3600, (small, large))
@@ -195,8 +206,9 @@ def test_a_lazy_boot_leaves_the_memmap_alone(kernels: list[Kernel]) -> None:
     for mode in DEFERRED_INIT:
         boot = boots[large, mode]
         assert boot.total.instructions <= 330_000_000, mode
-        assert boot.total.stored <= 600_000_000, mode
-        assert boot.resident <= 400 * _MIB, mode
+        # A boot with little memory takes 156 MB and 48 MiB of these.
+        assert boot.total.stored <= 625_000_000, mode
+        assert boot.resident <= 415 * _MIB, mode
         assert boots[small, mode].total.instructions <= boots[small, "eager"].total.instructions
     # The memmap of all memory.
     assert boots[large, "eager"].resident > large // 64

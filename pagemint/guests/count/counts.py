@@ -75,6 +75,9 @@ def run(kernels: list[Kernel], limit: float) -> list[Operation]:
             else:
                 found += count(kernel, limit)
                 found += count(kernel, limit, "operations-hot-added", spare=SPARE)
+                for mode in _deferred_init(kernel):
+                    append = f"deferred_init={mode} init_on_alloc=0"  # latencies without zeroing
+                    found += count(kernel, limit, "operations-boot-memory", append=append)
         if not isinstance(kernel, StockKernel):
             found += boots(kernel, limit)
     return found
@@ -88,14 +91,18 @@ def boots(kernel: Kernel, limit: float, memory: Iterable[int] = MEMORY) -> list[
         limit: seconds that a guest may take.
         memory: bytes of memory of the guests.
     """
-    deferring = "CONFIG_DEFERRED_SECTIONS=y" in (kernel.built / ".config").read_text()
-    modes = ("eager", *(DEFERRED_INIT if deferring else ()))
     found = []
-    for size, mode in itertools.product(memory, modes):
+    for size, mode in itertools.product(memory, _deferred_init(kernel)):
         name = f"{BOOT}{format_power(size)}, {mode}"
         with step(f"counting the {name} of the {kernel.variant} kernel"):
             found.append(_boot(kernel, limit, name, size, f"deferred_init={mode}"))
     return found
+
+
+def _deferred_init(kernel: Kernel) -> tuple[str, ...]:
+    """Return the ways in which a kernel can boot: eager, as base does, and deferred_init=."""
+    able = "CONFIG_DEFERRED_SECTIONS=y" in (kernel.built / ".config").read_text()
+    return ("eager", *(DEFERRED_INIT if able else ()))
 
 
 def _boot(kernel: Kernel, limit: float, name: str, memory: int, append: str) -> Operation:
@@ -124,6 +131,7 @@ def count(
     scenario: str = "operations",
     device: int = DEVICE,
     spare: int = 0,
+    append: str = "",
 ) -> list[Operation]:
     """Return the operations of a scenario in one kernel.
 
@@ -133,6 +141,7 @@ def count(
         scenario: its name in inside/scenarios.py.
         device: bytes of the device.
         spare: bytes of memory that the guest can add.
+        append: further words of the kernel's command line.
     """
     plugin = count_plugin.make()
     with tempfile.TemporaryDirectory(prefix="pagemint-count-") as name:
@@ -144,17 +153,20 @@ def count(
             limit,
             cpus=1,
             options=" ".join((_OPTIONS, *options)),
-            append="init_on_alloc=1",
+            append=f"init_on_alloc=1 {append}",
             spare=spare,
         )
         records, _ = guest.run(kernel, scenario, 1, DEVICE)
         windows = count_plugin.windows(directory)
     return [
-        operation(
-            record.get("tree", kernel.variant),
-            record["operation"],
-            record["bytes"],
-            windows[record["window"]],
+        replace(
+            operation(
+                record.get("tree", kernel.variant),
+                record["operation"],
+                record["bytes"],
+                windows[record["window"]],
+            ),
+            latency=record.get("latency", []),
         )
         for record in records
     ]

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
-from pagemint.guests.inside import tracing
+from pagemint.guests.inside import ordinary, tracing
 from pagemint.guests.inside.checks import PAGE, SLACK, Record, address_of, expect
 from pagemint.guests.inside.devices import (
     ALIGN,
@@ -29,9 +29,12 @@ from pagemint.guests.inside.devices import (
     Device,
     Namespace,
     PrivateMemory,
+    meminfo,
+    put,
     run,
     the_one,
     unbound_dax,
+    wait_until,
 )
 from pagemint.guests.inside.filesystems import ALIGNED, make, mounted
 from pagemint.guests.inside.hotadd import Dimm, Monitor, VirtioMem
@@ -45,6 +48,9 @@ PRIVATE_FOLIOS = 1024
 MOVED = 32  # folios that migrate
 BLOCKS = (16, 64)  # memory blocks that go online
 ADDED = 8 << 30  # bytes of memory that is hot-added
+POPULATED = 256 << 20  # bytes that a program faults in
+ALLOCATED = 5 << 28  # bytes of pages of each order
+MADV_POPULATE_WRITE = 23
 SETTLE = 0.3  # seconds
 TO_DEVICE, TO_SYSTEM = 2, 3  # commands of test_hmm
 
@@ -84,6 +90,24 @@ def on_device() -> Iterator[Record]:
     marks = _quiet()
     yield from _binds(marks, "fsdax map=dev", Namespace("pfn", "pmem"), None)
     yield from _shared_binds(marks, "dev", "pmem")
+
+
+def boot_memory() -> Iterator[Record]:
+    """Use memory whose struct pages boot may have left unwritten."""
+    marks, mode = _quiet(), ordinary.deferred_init()
+    if mode == "background":
+        wait_until(lambda: not meminfo()["Deferred"], "some memory stays deferred")
+    yield {"running": "populate"}
+    with mmap.mmap(-1, POPULATED, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:
+        populate = partial(memory.madvise, MADV_POPULATE_WRITE)
+        yield marks.around(f"populate, {mode}", POPULATED, populate)
+    for order, size in ((9, ALIGN), (0, PAGE)):
+        yield {"running": f"allocations of order {order}"}
+        (PROBE / "allocate_order").write_text(str(order))
+        allocate = partial((PROBE / "allocate").write_text, str(ALLOCATED // size))
+        record = marks.around(f"allocate order {order}, {mode}", ALLOCATED, allocate)
+        yield {**record, "latency": [*map(int, (PROBE / "latency").read_text().split())]}
+    put(PROBE / "allocate", "0")
 
 
 def hot_added() -> Iterator[Record]:

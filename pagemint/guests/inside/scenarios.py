@@ -301,6 +301,7 @@ def scenario(name: str, args: argparse.Namespace) -> Iterator[Record]:
             args.output.with_name("before-kexec"),
         ),
         "operations": lambda: operations.everything(args.hmm_module),
+        "operations-boot-memory": operations.boot_memory,
         "operations-hot-added": operations.hot_added,
         "operations-on-device": operations.on_device,
         "stock-operations": lambda: operations.stock(modes),

@@ -18,6 +18,10 @@
  *            references to each, its type ("absent" if it is not online), its flags
  *   zones    a line for each zone with memory: its node, its name, whether the
  *            kernel takes it to be contiguous, and whether it has no holes
+ *   allocate write a number: allocate so many blocks of allocate_order pages beside
+ *            those that are allocated already; write 0: free all of them
+ *   latency  cycles of an allocation of the last write: median, 99th percentile, most
+ *   stray    write a PFN: read its struct page, whether the page is online or not
  *
  * Works on kernels with and without the series.
  */
@@ -35,6 +39,8 @@
 #include <linux/sched.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
+#include <linux/sort.h>
+#include <linux/timex.h>
 #include <linux/uaccess.h>
 #include <linux/version.h>
 
@@ -357,6 +363,92 @@ static int zones_show(struct seq_file *m, void *unused)
 }
 DEFINE_SHOW_ATTRIBUTE(zones);
 
+static DEFINE_MUTEX(allocate_lock);
+static LIST_HEAD(allocated);
+static u32 allocate_order;
+static u64 *cycles, nr_cycles;
+
+static int allocate_blocks(u64 nr)
+{
+	struct page *page;
+	u64 start;
+
+	kvfree(cycles);
+	cycles = kvmalloc_array(nr, sizeof(*cycles), GFP_KERNEL | __GFP_ZERO);
+	if (!cycles)
+		return -ENOMEM;
+	for (nr_cycles = 0; nr_cycles < nr; nr_cycles++) {
+		start = get_cycles();
+		page = alloc_pages(GFP_KERNEL | __GFP_NORETRY | __GFP_NOWARN, allocate_order);
+		cycles[nr_cycles] = get_cycles() - start;
+		if (!page)
+			return -ENOMEM;
+		page->private = allocate_order;
+		list_add(&page->lru, &allocated);
+		cond_resched();
+	}
+	return 0;
+}
+
+static void free_blocks(void)
+{
+	struct page *page, *next;
+
+	list_for_each_entry_safe(page, next, &allocated, lru)
+		__free_pages(page, page->private);
+	INIT_LIST_HEAD(&allocated);
+	kvfree(cycles);
+	cycles = NULL;
+	nr_cycles = 0;
+}
+
+static int allocate_set(void *data, u64 nr)
+{
+	int err = 0;
+
+	mutex_lock(&allocate_lock);
+	if (nr)
+		err = allocate_blocks(nr);
+	else
+		free_blocks();
+	mutex_unlock(&allocate_lock);
+	return err;
+}
+DEFINE_SIMPLE_ATTRIBUTE(allocate_fops, NULL, allocate_set, "%llu\n");
+
+static int compare(const void *a, const void *b)
+{
+	const u64 x = *(const u64 *)a, y = *(const u64 *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static int latency_show(struct seq_file *m, void *unused)
+{
+	int err = -ENODATA;
+
+	mutex_lock(&allocate_lock);
+	if (nr_cycles) {
+		sort(cycles, nr_cycles, sizeof(*cycles), compare, NULL);
+		seq_printf(m, "%llu %llu %llu\n", cycles[nr_cycles / 2],
+			   cycles[nr_cycles * 99 / 100], cycles[nr_cycles - 1]);
+		err = 0;
+	}
+	mutex_unlock(&allocate_lock);
+	return err;
+}
+DEFINE_SHOW_ATTRIBUTE(latency);
+
+static u64 strayed;
+
+static int stray_set(void *data, u64 pfn)
+{
+	/* With DEBUG_VM a struct page that nobody has written is poisoned, and this a BUG. */
+	strayed += PageReserved(pfn_to_page(pfn));
+	return 0;
+}
+DEFINE_SIMPLE_ATTRIBUTE(stray_fops, NULL, stray_set, "%llu\n");
+
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 19, 0)
 static void private_free(struct folio *folio)
 {
@@ -533,6 +625,10 @@ static int __init pagemint_guest_init(void)
 	debugfs_create_file("soil", 0200, dir, NULL, &soil_fops);
 	debugfs_create_file("states", 0400, dir, NULL, &states_fops);
 	debugfs_create_file("zones", 0400, dir, NULL, &zones_fops);
+	debugfs_create_u32("allocate_order", 0600, dir, &allocate_order);
+	debugfs_create_file("allocate", 0200, dir, NULL, &allocate_fops);
+	debugfs_create_file("latency", 0400, dir, NULL, &latency_fops);
+	debugfs_create_file("stray", 0200, dir, NULL, &stray_fops);
 	add_folios(dir);
 	return 0;
 }
@@ -541,6 +637,7 @@ module_init(pagemint_guest_init);
 static void __exit pagemint_guest_exit(void)
 {
 	debugfs_remove_recursive(dir);
+	free_blocks();
 	if (private_pgmap) {
 		drop_folios();
 		unbind_private();
