@@ -6,14 +6,16 @@ import os
 import shutil
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from guest_records import LONG
 
 from pagemint.base import cache, files, machine
+from pagemint.base.errors import Failure
 from pagemint.base.run import run as run_program
-from pagemint.guests.outside import checks
+from pagemint.guests.outside import checks, lab, runs
 from pagemint.guests.outside.guest import Guest
 from pagemint.guests.outside.lab import FRAGMENTS
 from pagemint.guests.outside.scenarios import Record
@@ -115,6 +117,19 @@ def test_a_thousand_binds_leak_nothing(run: Runner, debug: dict[str, Kernel]) ->
 def test_memory_comes_and_goes_under_a_load(run: Runner, debug: dict[str, Kernel]) -> None:
     (check,) = checks.checks_of("patched", run(debug["patched"], "kmem-again", HOTPLUGS))
     assert (check.outcome, check.said.partition(" times")[0]) == ("pass", str(HOTPLUGS))
+
+
+def test_memory_may_be_deferred(debug: dict[str, Kernel]) -> None:
+    # The memmap is poisoned: a read of a struct page that nobody has written is a BUG.
+    guest = replace(Guest("tcg", DEVICE, 3600), **lab.SCENARIOS["background"].guest)
+    found = runs.check_background(guest, debug["patched"])
+    assert {check.outcome for check in found if check.tree == "patched"} == {"pass"}
+
+
+def test_a_read_of_a_deferred_struct_page_is_reported(debug: dict[str, Kernel]) -> None:
+    guest = Guest("tcg", DEVICE, 3600, append="deferred_init=lazy")
+    with pytest.raises(Failure, match=r"in background-stray \(deferred\): .*(Oops|BUG)"):
+        guest.run(debug["patched"], "background-stray", 1, DEVICE)
 
 
 def test_kasan_has_the_engine_off(run: Runner, kasan: Kernel, debug: dict[str, Kernel]) -> None:

@@ -58,6 +58,16 @@ def everything() -> Iterator[Record]:
     yield {**ordinary.memory(nodes), "base": _BASE}
 
 
+def stray() -> Iterator[Record]:
+    """Read the struct page of a page that is online, then of one that is deferred."""
+    blocks = deferred_blocks()
+    expect(bool(blocks), "no memory is deferred")
+    for name, pfn in (("online", 0x100), ("deferred", _first(blocks[-1]))):
+        yield {"running": name}
+        put(PROBE / "stray", str(pfn))
+        yield {"read": name}
+
+
 def deferred(node: int | None = None) -> int:
     """Return the bytes of memory without struct pages, on one node or on all."""
     total = 0

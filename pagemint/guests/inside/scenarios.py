@@ -266,6 +266,7 @@ def scenario(name: str, args: argparse.Namespace) -> Iterator[Record]:
         "kmem-again": lambda: use("dax", "pmem", modes, lambda _: ordinary.hotplug(count, modes)),
         "boot": ordinary.boot,
         "background": background.everything,
+        "background-stray": background.stray,
         "migrate": lambda: use("dax", "pmem", modes, lambda _: moves.migrate(min(count, 10))),
         "folio": lambda: moves.copies(count, args.folio_module),
         "migrate-selftest": lambda: checks.selftest(args.selftests / "migration"),
