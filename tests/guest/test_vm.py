@@ -140,6 +140,13 @@ BACKGROUND_CHECKS = (
     "out of memory",
 )
 
+PINS = (
+    "pins outlive the mapping",
+    "fast pins outlive the mapping",
+    "fork, mremap and MADV_DONTNEED",
+    "direct I/O",
+    "page faults of several processes",
+)
 LIMITS = ("memmap of 1 TiB", "100 binds of 1 TiB", "memmap of 16 TiB", "5 binds of 16 TiB")
 
 
@@ -166,6 +173,7 @@ def test_the_devices_work_as_memory(written: dict[str, Any]) -> None:
         ),
         ("devdax-mapping", "mapping"),
         ("devdax-mem-mapping", "mapping"),
+        *((f"devdax{where}-pins", name) for where in ("", "-mem") for name in PINS),
         ("kmem", "system-ram"),
         ("kmem", "back to devdax"),
         ("kmem-again", "hot-add and hot-remove"),

@@ -30,6 +30,7 @@ from pagemint.guests.inside import (
     operations,
     ordinary,
     package,
+    pinned,
     poison,
     shared,
     stale,
@@ -255,6 +256,8 @@ def scenario(name: str, args: argparse.Namespace) -> Iterator[Record]:
         "devdax-mem": lambda: devdax(modes, count, "ram"),
         "devdax-1g": lambda: devdax(modes, count, "pmem", LARGE_ALIGN),
         "devdax-1g-mem": lambda: devdax(modes, count, "ram", LARGE_ALIGN),
+        "devdax-pins": lambda: use("dax", "pmem", modes, lambda _: pinned.devdax()),
+        "devdax-mem-pins": lambda: use("dax", "ram", modes, lambda _: pinned.devdax()),
         "devdax-mem-mapping": lambda: use("dax", "ram", modes, checks.mapping),
         "private": lambda: private(
             modes, count if args.host else min(count, 10), args.private_size, zones=not args.host

@@ -43,6 +43,7 @@ _FOREIGN_PROGRAMS = ("bc", "fio", "stress-ng")
 SCENARIOS = {
     "fsdax": Scenario(("fsdax", "fsdax-files")),
     "devdax": Scenario(("devdax", "devdax-mapping", "devdax-mem", "devdax-mem-mapping")),
+    "devdax-pins": Scenario(("devdax-pins", "devdax-mem-pins")),
     "private": Scenario(("private", "private-hmm")),
     "shared-fsdax": Scenario(("fsdax-mem", "shared-fsdax-mem", "shared-fsdax-dev")),
     "shared-limits": Scenario(

@@ -5,6 +5,7 @@
  *
  *   last     the last memmap that was initialised: nanoseconds, first PFN, pages
  *   hash     a hash over the struct pages and pageblock bits that it left
+ *   refs     the number of references to these pages
  *   private  write a number of bytes: call memremap_pages() for that much
  *            device-private memory, or device-coherent memory if the kernel
  *            lacks private; write 0: unmap it. Its sections can share a memmap
@@ -239,6 +240,17 @@ static int hash_show(struct seq_file *m, void *unused)
 	return 0;
 }
 DEFINE_SHOW_ATTRIBUTE(hash);
+
+static int refs_get(void *data, u64 *refs)
+{
+	unsigned long i;
+
+	*refs = 0;
+	for (i = 0; i < last.nr_pages; i++)
+		*refs += page_ref_count(pfn_to_page(last.start_pfn + i));
+	return 0;
+}
+DEFINE_SIMPLE_ATTRIBUTE(refs_fops, refs_get, NULL, "%llu\n");
 
 /* A byte. */
 enum { SOIL = 0xa5 };
@@ -619,6 +631,7 @@ static int __init pagemint_guest_init(void)
 	debugfs_create_file("last", 0400, dir, NULL, &last_fops);
 	debugfs_create_file("hash", 0400, dir, NULL, &hash_fops);
 	debugfs_create_file("private", 0200, dir, NULL, &private_fops);
+	debugfs_create_file("refs", 0400, dir, NULL, &refs_fops);
 	debugfs_create_file("scan", 0400, dir, NULL, &scan_fops);
 	debugfs_create_u64("scan_pfn", 0600, dir, &scan_pfn);
 	debugfs_create_u64("scan_pages", 0600, dir, &scan_pages);
