@@ -431,7 +431,11 @@ def test_a_scenario_that_a_line_lacks_is_left_out_with_a_note(
     *notes, _ = capsys.readouterr().err.splitlines()
     assert notes == [
         f"{name} is left out: the topic {topic} has no edits for Linux 6.12"
-        for name, topic in (("shared-limits", "shared"), ("background", "background"))
+        for name, topic in (
+            ("devdax-unbinds", "devdax"),
+            ("shared-limits", "shared"),
+            ("background", "background"),
+        )
     ]
 
 

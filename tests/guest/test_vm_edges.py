@@ -41,6 +41,12 @@ def kexec_kernel() -> Kernel:
     return image.kernel(patched, ("vm", "kexec"))
 
 
+@pytest.fixture(scope="module")
+def vfio_kernel() -> Kernel:
+    _, patched = trees.pair(patches.source_for("7.3", None))
+    return image.kernel(patched, (*FRAGMENTS, "vfio"))
+
+
 def same_memmaps(scenarios: Sequence[str], said: dict[str, tuple[list[Record], str]]) -> None:
     for name in scenarios:
         check_memmaps(name, said, (*MODES, SHARED) if name in SHARING else MODES)
@@ -131,3 +137,10 @@ def test_poison_has_the_effects_of_base(kernels: Kernels) -> None:
     base, patched = (passed(guest.run(one, names, 1, DEVICE)[0]) for one in kernels.values())
     assert len(base) == 3
     assert patched == base
+
+
+def test_vfio_unpins_the_pages_of_devdax(vfio_kernel: Kernel) -> None:
+    # The emulated IOMMU does not remap interrupts.
+    words = "vfio_iommu_type1.allow_unsafe_interrupts=1"
+    guest = Guest("tcg", DEVICE, 600, options="-device intel-iommu -device edu", append=words)
+    assert passed(guest.run(vfio_kernel, "devdax-vfio", 1, DEVICE)[0]) == {"VFIO": "512 pages"}

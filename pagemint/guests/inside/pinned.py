@@ -6,10 +6,12 @@ import fcntl
 import mmap
 import os
 import struct
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from threading import Thread
 
 from pagemint.guests.inside.checks import (
     LIBC,
@@ -22,14 +24,20 @@ from pagemint.guests.inside.checks import (
     pattern,
     status_of,
 )
-from pagemint.guests.inside.devices import ALIGN, PROBE, the_one
+from pagemint.guests.inside.devices import ALIGN, PROBE, Device, the_one, wait_until
 
 GUP_TEST = PROBE.with_name("gup_test")
 # The numbers of mm/gup_test.h.
 START, STOP, READ = 0x40186707, 0x6708, 0x40086709
 WRITE, FAST = 1, 2
+# The numbers of linux/vfio.h.
+SET_IOMMU, SET_CONTAINER, MAP_DMA, UNMAP_DMA = 0x3B66, 0x3B68, 0x3B71, 0x3B72
+TYPE1, READABLE, WRITABLE = 3, 1, 2
+PCI = Path("/sys/bus/pci/devices")
+EDU = "0x11e8\n"  # a device for teaching, which nothing drives
 SIZE = 16 * PAGE  # bytes that are pinned
 TASKS, ROUNDS = 4, 500  # processes that map the same pages, and how often
+PAUSE = 3  # seconds in which an unbind would be done if it did not wait
 DISK = Path("/dev/ram0")
 SYS_MREMAP, MREMAP_FIXED = 25, 1 | 2  # it needs MREMAP_MAYMOVE as well
 
@@ -47,9 +55,34 @@ def devdax() -> Iterator[Record]:
         yield from check(name, _freed, work)
 
 
+def unbinds(device: Device) -> Iterator[Record]:
+    """Count the references to pages, and unbind the device while some of these are pinned.
+
+    The kernel of base would crash, and is not booted. Each record has a text that stands for it.
+    """
+    for record in check("free pages have no references", _unused):
+        yield {**record, "base": "each has one"}
+    for record in check("an unbind waits for pins", _wait, device):
+        yield {**record, "base": "an oops when the pages are unpinned"}
+
+
+def vfio() -> Iterator[Record]:
+    """Let a device of QEMU's access pages through VFIO, and take them from it again."""
+    yield from check("VFIO", _freed, _vfio)
+
+
 def references() -> int:
     """Return the number of references to all pages of the device."""
     return int((PROBE / "refs").read_text())
+
+
+def _unused() -> str:
+    expect(references() == 0, f"{references()} references right after a bind")
+    with _mapped() as memory:
+        memory[0] = 1
+        expect(references() == 1, f"{references()} references to a folio that is mapped once")
+    expect(references() == 0, f"{references()} references after it was unmapped")
+    return "0, 1 while a folio is mapped"
 
 
 def _freed(work: Callable[[], str]) -> str:
@@ -127,6 +160,27 @@ def _direct() -> str:
     return f"{ALIGN >> 20} MiB written and read"
 
 
+def _vfio() -> str:
+    """Map pages for the device, as for the memory of a virtual machine."""
+    pci = next(path for path in PCI.iterdir() if (path / "device").read_text() == EDU)
+    (pci / "driver_override").write_text("vfio-pci")
+    (PCI.with_name("drivers_probe")).write_text(pci.name)
+    group = os.open(f"/dev/vfio/{(pci / 'iommu_group').readlink().name}", os.O_RDWR)
+    container = os.open("/dev/vfio/vfio", os.O_RDWR)
+    fcntl.ioctl(group, SET_CONTAINER, struct.pack("i", container))
+    fcntl.ioctl(container, SET_IOMMU, TYPE1)
+    before = references()
+    with _mapped() as memory:
+        words = (32, READABLE | WRITABLE, address_of(memory), 0, ALIGN)
+        fcntl.ioctl(container, MAP_DMA, struct.pack("IIQQQ", *words))
+    taken = references() - before
+    expect(taken >= ALIGN // PAGE, f"VFIO has {taken} references to {ALIGN // PAGE} pages")
+    fcntl.ioctl(container, UNMAP_DMA, struct.pack("IIQQ", 24, 0, 0, ALIGN))
+    os.close(container)
+    os.close(group)
+    return f"{ALIGN // PAGE} pages"
+
+
 def _together() -> str:
     """Let processes map the same folio and drop it, so that it is often used first and last."""
 
@@ -138,3 +192,17 @@ def _together() -> str:
     ended = [status_of(one) for one in [child(partial(touch, task)) for task in range(TASKS)]]
     expect(not any(ended), f"the processes ended with {ended}")
     return f"{TASKS} processes, {ROUNDS} times"
+
+
+def _wait(device: Device) -> str:
+    with _mapped() as memory:
+        memory[0] = 1
+        pins = _Pins(memory, WRITE)
+    unbind = Thread(target=device.unbind, daemon=True)
+    unbind.start()
+    time.sleep(PAUSE)
+    expect(unbind.is_alive(), "the unbind did not wait")
+    pins.drop()
+    wait_until(lambda: not unbind.is_alive(), "the unbind waits for pages that are not pinned")
+    device.bind()
+    return "it was done after they were unpinned"

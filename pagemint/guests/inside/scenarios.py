@@ -258,6 +258,9 @@ def scenario(name: str, args: argparse.Namespace) -> Iterator[Record]:
         "devdax-1g-mem": lambda: devdax(modes, count, "ram", LARGE_ALIGN),
         "devdax-pins": lambda: use("dax", "pmem", modes, lambda _: pinned.devdax()),
         "devdax-mem-pins": lambda: use("dax", "ram", modes, lambda _: pinned.devdax()),
+        "devdax-unbinds": lambda: use("dax", "pmem", modes, pinned.unbinds),
+        "devdax-mem-unbinds": lambda: use("dax", "ram", modes, pinned.unbinds),
+        "devdax-vfio": lambda: use("dax", "pmem", modes, lambda _: pinned.vfio()),
         "devdax-mem-mapping": lambda: use("dax", "ram", modes, checks.mapping),
         "private": lambda: private(
             modes, count if args.host else min(count, 10), args.private_size, zones=not args.host

@@ -44,6 +44,7 @@ SCENARIOS = {
     "fsdax": Scenario(("fsdax", "fsdax-files")),
     "devdax": Scenario(("devdax", "devdax-mapping", "devdax-mem", "devdax-mem-mapping")),
     "devdax-pins": Scenario(("devdax-pins", "devdax-mem-pins")),
+    "devdax-unbinds": Scenario(("devdax-unbinds", "devdax-mem-unbinds"), topic="devdax"),
     "private": Scenario(("private", "private-hmm")),
     "shared-fsdax": Scenario(("fsdax-mem", "shared-fsdax-mem", "shared-fsdax-dev")),
     "shared-limits": Scenario(

@@ -194,14 +194,22 @@ static u64 hash_pageblock(u64 hash, unsigned long pfn)
 	return hash;
 }
 
+/* The word of a struct page that has the reference count, and a reference there. */
+#define REFS_WORD	(offsetof(struct page, _refcount) / sizeof(u64))
+#define REFS_ONE	(1ULL << offsetof(struct page, _refcount) % sizeof(u64) * 8)
+
 /*
  * Addresses legitimately differ from boot to boot. So the hash takes a fixed
  * number for the dev_pagemap, and the distance for a pointer into the memmap.
+ *
+ * The topic devdax gives devdax a memory type whose free pages have no reference.
+ * Those of MEMORY_DEVICE_GENERIC have one, which the hash leaves out.
  */
 static u64 hash_last(void)
 {
 	const unsigned long low = (unsigned long)pfn_to_page(last.start_pfn);
 	const unsigned long high = (unsigned long)pfn_to_page(last.start_pfn + last.nr_pages);
+	const bool generic = last.pgmap->type == MEMORY_DEVICE_GENERIC;
 	u64 hash = 0xcbf29ce484222325;
 	unsigned long i, w;
 
@@ -215,6 +223,9 @@ static u64 hash_last(void)
 				value = 1;
 			else if (value >= low && value < high)
 				value -= (unsigned long)word;
+			else if (generic && w == REFS_WORD &&
+				 page_ref_count((const struct page *)word) == 1)
+				value -= REFS_ONE;
 			hash = hash_word(hash, value);
 		}
 		if (pageblock_aligned(last.start_pfn + i))
