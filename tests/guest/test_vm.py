@@ -21,8 +21,8 @@ SCENARIOS = ("fsdax", "fsdax-mem", "devdax", "devdax-mem", "private")
 REPLICATED = ("fsdax", "devdax", "private")
 """The scenarios of make replicate."""
 
-SHARED_BLOCKS = {"fsdax": 2, "fsdax-mem": 1, "private": 1}
-"""Blocks of 2 MiB of a shared memmap; the first section of fsdax holds it, so has its own."""
+SHARED_BLOCKS = {"fsdax": 2, "fsdax-mem": 1, "devdax": 2, "devdax-mem": 1, "private": 1}
+"""Blocks of 2 MiB of a shared memmap; the first section of a device can hold it: it has its own."""
 
 
 @pytest.fixture(scope="module", params=BASES)
@@ -73,7 +73,9 @@ def test_a_shared_memmap_takes_few_blocks(
     rows = binds.rows_of(scenario, {"patched": guests["patched"][0]}, DEVICE)
     taken = {row.mode: row.memmap_bytes for row in rows}
     assert taken.pop(SHARED) == SHARED_BLOCKS[scenario] * (2 << 20)
-    assert set(taken.values()) == {DEVICE // PAGE * STRUCT_PAGE}
+    # Otherwise, tail pages are deduplicated in ordinary memory: two pages of eight are left.
+    part = 4 if scenario == "devdax-mem" else 1
+    assert set(taken.values()) == {DEVICE // PAGE * STRUCT_PAGE // part}
 
 
 def test_the_kunit_suites_pass(line: str, guests: dict[str, tuple[list[Record], str]]) -> None:
@@ -147,6 +149,7 @@ PINS = (
     "direct I/O",
     "page faults of several processes",
 )
+KMEM = ("system-ram", "back to devdax")
 UNBINDS = ("free pages have no references", "an unbind waits for pins")
 LIMITS = ("memmap of 1 TiB", "100 binds of 1 TiB", "memmap of 16 TiB", "5 binds of 16 TiB")
 
@@ -174,10 +177,14 @@ def test_the_devices_work_as_memory(written: dict[str, Any]) -> None:
         ),
         ("devdax-mapping", "mapping"),
         ("devdax-mem-mapping", "mapping"),
+        *(
+            (f"shared-devdax-{where}", name)
+            for where in ("dev", "mem")
+            for name in ("populated sections", *PINS, "mapping", "poison, devdax", *KMEM)
+        ),
         *((f"devdax{where}-pins", name) for where in ("", "-mem") for name in PINS),
         *((f"devdax{where}-unbinds", name) for where in ("", "-mem") for name in UNBINDS),
-        ("kmem", "system-ram"),
-        ("kmem", "back to devdax"),
+        *(("kmem", name) for name in KMEM),
         ("kmem-again", "hot-add and hot-remove"),
         *(("virtio-mem", name) for name in VIRTIO_MEM_CHECKS),
         ("boot", "memory"),

@@ -13,7 +13,7 @@ from pagemint.results.counted import PERIOD, WAITS
 from pagemint.results.rows import Operation
 from pagemint.trees import image, patches, trees
 from pagemint.trees.image import Kernel
-from pagemint.words import DEFERRED_INIT, MODES
+from pagemint.words import DEFERRED_INIT, MODES, SHARED
 
 # For each operation the functions that do its work on one tree or the other. Their stores and calls
 # are exact.
@@ -151,7 +151,7 @@ def test_fsdev_finds_single_pages_where_devdax_had_folios(kernels: list[Kernel])
     for kernel in kernels:
         said = Guest("tcg", DEVICE, 900).run(kernel, "fsdev", 2, DEVICE)[0]
         found = [one for one in said if "hash" in one]
-        modes = {"base"} if kernel.variant == "base" else set(MODES)
+        modes = {"base"} if kernel.variant == "base" else {SHARED, *MODES}
         assert {one["mode"] for one in found} == modes
         assert len(found) == 2 * 2 * 2 * len(modes)  # places, drivers and rounds
         for one in found:

@@ -19,7 +19,7 @@ pytestmark = LONG
 DEVICE = 512 << 20  # bytes
 BINDS = ("fsdax", "fsdax-mem", "devdax", "devdax-mem")
 USES = ("fsdax-files", "devdax-mapping", "devdax-mem-mapping")
-SHARING = ("fsdax", "fsdax-mem", "private")  # whose sections can share a memmap
+SHARING = (*BINDS, "private")  # whose sections can share a memmap
 BOTH = pytest.mark.parametrize("variant", ["base", "patched"])
 # Several threads initialise the memmap of the large one.
 LARGE = 3 << 30

@@ -36,7 +36,7 @@ from pagemint.guests.inside import (
     stale,
     stock,
 )
-from pagemint.guests.inside.checks import Record, expect
+from pagemint.guests.inside.checks import Record, check, expect
 from pagemint.guests.inside.devices import (
     ALIGN,
     DAX,
@@ -149,7 +149,7 @@ def devdax(modes: Modes, count: int, where: str, align: int = ALIGN) -> Iterator
     # The first use maps 128 MiB. A compound of 1 GiB cannot be mapped in part.
     use = first_use.mapping(the_one("dax*.*", "/dev").name) if align == ALIGN else None
     device.unbind()
-    yield from rebinds(device, modes, count, use)
+    yield from rebinds(device, modes.with_shared() if align == ALIGN else modes, count, use)
 
 
 def use(
@@ -159,6 +159,19 @@ def use(
     device = Namespace(kind, where)
     first_bind(device, modes)
     yield from check(device)
+
+
+def shared_devdax(modes: Modes, where: str) -> Iterator[Record]:
+    """Use a device whose sections share a memmap, if the kernel can."""
+    modes = modes.with_shared()
+    modes.choose(modes.names[0])
+    device = Namespace("dax", where)
+    device.bind()
+    yield from poison.devdax(device)
+    yield from check("populated sections", shared.populated, the_one("dax*.*", "/dev"), where)
+    yield from pinned.devdax()
+    yield from checks.mapping(device)
+    yield from checks.kmem(device)
 
 
 def existing(modes: Modes, count: int, name: str) -> Iterator[Record]:
@@ -260,6 +273,8 @@ def scenario(name: str, args: argparse.Namespace) -> Iterator[Record]:
         "devdax-mem-pins": lambda: use("dax", "ram", modes, lambda _: pinned.devdax()),
         "devdax-unbinds": lambda: use("dax", "pmem", modes, pinned.unbinds),
         "devdax-mem-unbinds": lambda: use("dax", "ram", modes, pinned.unbinds),
+        "shared-devdax-dev": lambda: shared_devdax(modes, "pmem"),
+        "shared-devdax-mem": lambda: shared_devdax(modes, "ram"),
         "devdax-vfio": lambda: use("dax", "pmem", modes, lambda _: pinned.vfio()),
         "devdax-mem-mapping": lambda: use("dax", "ram", modes, checks.mapping),
         "private": lambda: private(
@@ -298,7 +313,7 @@ def scenario(name: str, args: argparse.Namespace) -> Iterator[Record]:
         "poison-devdax": lambda: use("dax", "pmem", modes, poison.devdax),
         "stale-devices": lambda: stale.devices(args.private_size),
         "stale-offline": stale.offline,
-        "fsdev": lambda: fsdev(modes, count),
+        "fsdev": lambda: fsdev(modes.with_shared(), count),
         "threads": lambda: threads(modes, count),
         "edges-pressure": lambda: edges.pressure(modes, count, args.private_size),
         "edges-cpus": lambda: edges.cpus(modes, count),

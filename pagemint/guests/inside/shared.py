@@ -104,6 +104,21 @@ def shown() -> list[int]:
     return [int(number) for number in found.groups()] if found else []
 
 
+def populated(path: Path, where: str) -> str:
+    """Touch the first page of a devdax device; only that populates its section.
+
+    On the device (`pmem`) the first section holds the memmap, so it was written at the bind.
+    """
+    before = shown() if SHARED.exists() else []
+    with path.open("rb+", buffering=0) as file, mmap.mmap(file.fileno(), ALIGN) as memory:
+        expect(not before or shown() == before, "a mapping populates sections")
+        memory[0] = 1
+    wanted = 0 if where == "pmem" else 1
+    changes = [old - new for old, new in zip(before, shown() if before else [], strict=True)]
+    expect(changes in ([], [wanted, -wanted]), f"the sections changed by {changes}")
+    return f"{wanted} by a page fault"
+
+
 def fsdax(modes: Modes, where: str) -> Iterator[Record]:
     """Use files on a device; only page faults give its sections a memmap of their own."""
     shares = SHARED.exists()

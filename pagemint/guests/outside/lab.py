@@ -47,6 +47,7 @@ SCENARIOS = {
     "devdax-unbinds": Scenario(("devdax-unbinds", "devdax-mem-unbinds"), topic="devdax"),
     "private": Scenario(("private", "private-hmm")),
     "shared-fsdax": Scenario(("fsdax-mem", "shared-fsdax-mem", "shared-fsdax-dev")),
+    "shared-devdax": Scenario(("shared-devdax-dev", "shared-devdax-mem")),
     "shared-limits": Scenario(
         ("shared-limits",),
         topic="shared",

@@ -201,6 +201,8 @@ static u64 hash_pageblock(u64 hash, unsigned long pfn)
 /*
  * Addresses legitimately differ from boot to boot. So the hash takes a fixed
  * number for the dev_pagemap, and the distance for a pointer into the memmap.
+ * The head of an empty list points to itself, and counts as 0, which a list that
+ * nobody uses is in a memmap that sections share.
  *
  * The topic devdax gives devdax a memory type whose free pages have no reference.
  * Those of MEMORY_DEVICE_GENERIC have one, which the hash leaves out.
@@ -221,6 +223,9 @@ static u64 hash_last(void)
 
 			if (value == (unsigned long)last.pgmap)
 				value = 1;
+			else if (value == (unsigned long)(word + w) ||
+				 value == (unsigned long)(word + w - 1))
+				value = 0;
 			else if (value >= low && value < high)
 				value -= (unsigned long)word;
 			else if (generic && w == REFS_WORD &&
