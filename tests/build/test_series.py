@@ -119,6 +119,7 @@ def test_a_step_is_left_out_of_a_line_only_where_the_line_needs_no_such_fix() ->
         for step in _STEPS
         if step.path not in {one.path for one in patches.of(line)}
     }
+    new = ("shared", "published", "background", "devdax", "devdax-shared")
     assert left_out == {
         # It has page->pgmap, so it looks up no folio.
         ("6.12", "fixes/01-pgmap"),
@@ -129,10 +130,8 @@ def test_a_step_is_left_out_of_a_line_only_where_the_line_needs_no_such_fix() ->
         ("6.12", "fixes/06-fsdev-walks"),
         # Callers of the page allocator could not pass ALLOC_ flags.
         ("6.12", "device/05-vmemmap-zeroing"),
-        # vmemmap_populate_hugepages() is not told whose memmap it populates.
-        *(("6.12", step.path) for step in _STEPS if step.topic == "shared"),
-        # The comparison and what is new are for the newest line.
-        *(("6.12", step.path) for step in _STEPS if step.topic in ("published", "background")),
+        # Its vmemmap_populate_hugepages() is not told whose memmap it populates; the others are new.
+        *(("6.12", step.path) for step in _STEPS if step.topic in new),
     }
 
 
