@@ -34,10 +34,10 @@ def git_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.delenv(name, raising=False)
     home = tmp_path / "home"
     home.mkdir()
-    (home / "gitconfig").write_text(f"[user]\n\tname = {_NAME}\n\temail = {_EMAIL}\n")
+    (home / ".gitconfig").write_text(f"[user]\n\tname = {_NAME}\n\temail = {_EMAIL}\n")
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
-    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(home / "gitconfig"))
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(home / ".gitconfig"))
     # pagemint asks git for the identity in the current directory.
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
     monkeypatch.chdir(home)
@@ -396,7 +396,7 @@ def test_settings_of_the_user_do_not_matter(
         program(git_home / name, text) if text == _HOOK else (git_home / name).write_text(text)
     for name, value in (_FIXED | _VARIABLES).items():
         monkeypatch.setenv(name, value.replace("HOME", str(git_home)))
-    with (git_home / "gitconfig").open("a") as config:
+    with (git_home / ".gitconfig").open("a") as config:
         for key, value in _SETTINGS.items():
             section, _, last = key.rpartition(".")
             config.write(f"[{section}]\n\t{last} = {value.replace('HOME', str(git_home))}\n")
@@ -435,7 +435,7 @@ def test_a_repository_of_another_owner_is_used_if_the_user_calls_it_safe(
     git._safe_directories.cache_clear()
     with pytest.raises(Failure, match="dubious ownership"):
         branches.commit(checkout)
-    with (git_home / "gitconfig").open("a") as file:
+    with (git_home / ".gitconfig").open("a") as file:
         file.write(f"[safe]\n\tdirectory = {checkout}\n")
     git._safe_directories.cache_clear()
     branches.commit(checkout)
