@@ -466,23 +466,27 @@ def test_an_existing_branch_is_refused_and_kept(checkout: Path) -> None:
     assert _state(checkout) == before
 
 
-@pytest.mark.parametrize(
-    "line",
-    [needed for line in LINES for needed in fake_tree.needed(line)],
-    ids=lambda one: f"{one.line}:{one.topic}/{one.step}:{one.path}",
-)
-def test_an_edit_that_does_not_apply_is_named(tmp_path: Path, line: fake_tree.Needed) -> None:
+@pytest.mark.parametrize("line", LINES)
+def test_an_edit_that_does_not_apply_is_named(tmp_path: Path, line: str) -> None:
     tree = tmp_path / "linux"
-    fake_tree.make(tree, line.line)
-    fake_tree.spoil(tree, line)
-    before = _state(tree)
+    fake_tree.make(tree, line)
+    for needed in fake_tree.needed(line):
+        before = (tree / needed.path).read_text()
+        fake_tree.spoil(tree, needed)
+        with pytest.raises(Failure) as caught:
+            patches.plan(tree, line, patches.topics([needed.topic]))
+        said = f"{needed.topic}: {needed.step} does not match {needed.path}"
+        assert said in caught.value.message
+        (tree / needed.path).write_text(before)
+
+
+def test_a_topic_is_named_if_one_that_it_needs_does_not_apply(plain: Path) -> None:
+    fake_tree.spoil(plain, next(one for one in fake_tree.needed() if one.topic == "device"))
     with pytest.raises(Failure) as caught:
-        branches.commit(tree)
-    assert f"{line.topic}: {line.step} does not match {line.path}" in caught.value.message
-    needing = [one.name for one in patches.topics() if line.topic in one.needs]
-    assert all(f"{name}: " in caught.value.message for name in needing)
-    assert not (tree / ".git").exists()
-    assert _state(tree) == before
+        patches.plan(plain, fake_tree.LINE)
+    needing = [topic.name for topic in patches.topics() if "device" in topic.needs]
+    assert needing
+    assert all(f"{name}: needs device" in caught.value.message for name in needing)
 
 
 def test_an_edit_that_does_not_apply_changes_nothing(checkout: Path, tmp_path: Path) -> None:
@@ -520,16 +524,15 @@ def test_a_file_that_is_gone_is_named(plain: Path) -> None:
     assert _state(plain) == before
 
 
-@pytest.mark.parametrize("path", sorted(_NEW))
-def test_a_new_file_that_is_there_already_is_named(plain: Path, path: str) -> None:
-    (plain / path).parent.mkdir(parents=True, exist_ok=True)
-    (plain / path).write_text("mine")
-    before = _state(plain)
-    (step,) = [step for step in _STEPS if path in step.files]
-    said = f"{step.topic}: {step.name} adds {path}, which is there already"
-    with pytest.raises(Failure, match=said):
-        branches.commit(plain)
-    assert _state(plain) == before
+def test_a_new_file_that_is_there_already_is_named(plain: Path) -> None:
+    for step in _STEPS:
+        for path in step.files:
+            (plain / path).parent.mkdir(parents=True, exist_ok=True)
+            (plain / path).write_text("mine")
+            said = f"{step.topic}: {step.name} adds {path}, which is there already"
+            with pytest.raises(Failure, match=said):
+                patches.plan(plain, fake_tree.LINE, patches.topics([step.topic]))
+            (plain / path).unlink()
 
 
 def test_a_checkout_that_fails_takes_the_branch_back(checkout: Path) -> None:
