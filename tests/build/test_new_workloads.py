@@ -111,9 +111,7 @@ def _refusal(ended: subprocess.CompletedProcess[str]) -> str:
     """Return the line on which a bench ended; lines about its progress may precede it."""
     assert (ended.returncode, ended.stdout) == (1, ""), ended.stderr
     lines = ended.stderr.splitlines()
-    assert [
-        line for line in lines[:-1] if " ... " not in line and "plain returns" not in line
-    ] == []
+    assert [line for line in lines[:-1] if " ..." not in line and "plain returns" not in line] == []
     return lines[-1]
 
 
