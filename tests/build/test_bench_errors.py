@@ -14,6 +14,7 @@ from pathlib import Path
 
 import fake_tree
 import pytest
+from screen import without_progress
 
 from pagemint.base import cache, machine
 from pagemint.bench import link
@@ -52,10 +53,11 @@ def _refusal(*argv: str | Path, before: str = "", status: int = 1, **environment
     """Run a bench that is refused, and return the one line that says why."""
     ended = _bench(*argv, before=before, **environment)
     assert ended.stdout == ""
-    assert (ended.returncode, ended.stderr.count("\n")) == (status, 1), ended.stderr
-    assert ended.stderr.startswith("pagemint: ")
-    assert "internal error" not in ended.stderr
-    return ended.stderr
+    assert ended.returncode == status, ended.stderr
+    (line,) = without_progress(ended.stderr)
+    assert line.startswith("pagemint: ")
+    assert "internal error" not in line
+    return line
 
 
 def _entries(home: Path) -> list[str]:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import fake_tree
 import pytest
+from screen import without_progress
 
 from pagemint.base import files
 
@@ -110,9 +111,9 @@ def _bench(
 def _refusal(ended: subprocess.CompletedProcess[str]) -> str:
     """Return the line on which a bench ended; lines about its progress may precede it."""
     assert (ended.returncode, ended.stdout) == (1, ""), ended.stderr
-    lines = ended.stderr.splitlines()
-    assert [line for line in lines[:-1] if " ..." not in line and "plain returns" not in line] == []
-    return lines[-1]
+    *lines, last = without_progress(ended.stderr)
+    assert [line for line in lines if "plain returns" not in line] == []
+    return last
 
 
 def test_the_documented_example_is_timed(user_cache: Path, tmp_path: Path) -> None:
