@@ -144,7 +144,7 @@ def test_a_result_that_cannot_be_written_is_refused_at_once(
     (tmp_path / "directory").mkdir()
     said = _refusal("--ksrc", tree, "--size", "4MiB", "--json", tmp_path / file)
     assert f"cannot write {tmp_path / file}: " in said
-    assert said.endswith("; name another file with --json\n")
+    assert said.endswith("; name another file with --json")
     assert (tmp_path / "file").read_text() == "mine"
     assert _entries(cache_home) == []
 
@@ -199,7 +199,7 @@ def test_no_room_on_the_disk_is_refused_before_anything_is_written(
 ) -> None:
     said = _refusal("--ksrc", tree, "--size", "4MiB", before=_FULL_DISK)
     assert "a copy of the kernel tree needs 2.0 GB on the disk of " in said
-    assert said.endswith("; free some, or set XDG_CACHE_HOME to a directory on another disk\n")
+    assert said.endswith("; free some, or set XDG_CACHE_HOME to a directory on another disk")
     assert [name for name in _entries(cache_home) if not name.startswith("configs/")] == []
 
 
