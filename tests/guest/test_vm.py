@@ -131,9 +131,9 @@ VIRTIO_MEM_CHECKS = (
 BACKGROUND_CHECKS = (
     "walks over all memory",
     "memory failures",
-    "blocks offline and online",
     "huge pages",
     "gigantic pages",
+    "blocks offline and online",
     "contiguous memory",
     "a full memory cgroup",
     "the local node first",

@@ -38,9 +38,10 @@ def everything() -> Iterator[Record]:
     steps = {
         "walks over all memory": _walk,
         "memory failures": _fail,
-        "blocks offline and online": _change,
         "huge pages": _take_huge_pages,
         "gigantic pages": _take_gigantic_pages,
+        # Dissolves the huge pages of these blocks.
+        "blocks offline and online": _change,
         "contiguous memory": _take_contiguous,
         "a full memory cgroup": _fill_cgroup,
         "the local node first": _fill_local_node,
@@ -151,12 +152,14 @@ def _chunks(file: Path) -> Iterator[bytes]:
 
 def _fail() -> str:
     """Report memory failures of free pages: in a block without struct pages, and in it again."""
-    block = (deferred_blocks() or _blocks())[-1]
+    pages = SECTION // PAGE
+    with_room = (one for one in reversed(_blocks()) if "free" in _states(one, pages)[pages // 2 :])
+    block = deferred_blocks()[-1] if deferred_blocks() else next(with_room)
     before = meminfo()["HardwareCorrupted"]
     for file in ("hard_offline_page", "soft_offline_page"):
         # Not beside each other: what is left of a split block is allocated first.
-        for start in (0, SECTION // PAGE // 2):
-            states = _states(block, SECTION // PAGE)
+        for start in (0, pages // 2):
+            states = _states(block, pages)
             free = (i for i in range(start, len(states)) if states[i] in ("absent", "free"))
             page = next(free, None)
             expect(page is not None, f"{block.name} has no free page")
@@ -217,9 +220,8 @@ def _take_gigantic_pages() -> str:
 def _take_contiguous() -> str:
     """Allocate from the contiguous memory that boot reserved, and free it."""
     (area,) = (one for one in CMA.iterdir() if (one / "alloc").exists())
-    before = meminfo()["CmaFree"]
     put(area / "alloc", str(PIECE))
-    taken = (before - meminfo()["CmaFree"]) // PAGE
+    taken = int((area / "used").read_text())
     put(area / "free", str(PIECE))
     expect(taken >= PIECE, f"{taken} pages were taken")
     return f"{PIECE} pages of {meminfo()['CmaTotal'] // PAGE}"
