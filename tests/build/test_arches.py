@@ -4,20 +4,18 @@
 Only the newest line. Part of `make check-long`: up to a minute for each configuration.
 """
 
-import os
 import re
 import subprocess
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
+from kernel_lines import LONG
 
 from pagemint.trees import objects, patches, sources, trees
 from pagemint.trees.trees import Arch
 
-pytestmark = pytest.mark.skipif(
-    not os.environ.get("PAGEMINT_LONG"), reason="minutes of builds: run make check-long"
-)
+pytestmark = pytest.mark.skipif(not LONG, reason="minutes of builds: run make check-long")
 
 _RISCV = Arch("riscv64-linux-gnu-", "", ("ARCH=riscv", "CROSS_COMPILE=riscv64-linux-gnu-"))
 _I386 = Arch("", "", ("ARCH=i386",))

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import fake_tree
 import pytest
+from kernel_lines import LONG
 from screen import without_progress
 
 from pagemint.base import cache, machine
@@ -291,9 +292,8 @@ def test_an_interrupted_bench_leaves_no_process_and_the_next_run_succeeds(
     result = tmp_path / "result.json"
     argv = ("--kernel", fake_tree.LINE, "--workload", "fsdax", "--json", str(result))
     # Compiling all objects again takes minutes.
-    long = bool(os.environ.get("PAGEMINT_LONG"))
-    compiled = cache_home if long else user_cache
-    moments = [(cache_home, moment) for moment in (*_FIRST, *(_COMPILING if long else ()))]
+    compiled = cache_home if LONG else user_cache
+    moments = [(cache_home, moment) for moment in (*_FIRST, *(_COMPILING if LONG else ()))]
     for home, moment in (*moments, *((compiled, moment) for moment in _TIMING)):
         mark = _mark(tmp_path)
         with _started(mark, home, *argv, "--size", "1GB", "--runs", "10000") as child:

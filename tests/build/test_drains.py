@@ -4,7 +4,6 @@
 The long run removes one drain after the other from the kernel part, and builds each such tree.
 """
 
-import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ import fake_tree
 import mutant
 import pytest
 import test_ordinary
+from kernel_lines import LONG
 from memmaps import MARGIN, SECTION, Case, Memmap, differences, open_memmap
 from test_ordinary import CHUNK, Memory, added, open_memory
 
@@ -34,7 +34,6 @@ _DEVICES = (
     Case("generic", 9, SECTION - MARGIN, 2 * SECTION, (0, 0), 1, False),
 )
 _SHARED = Case("fsdax", 0, SECTION - MARGIN, 2 * _GIB, None, 1, False)
-_LONG = bool(os.environ.get("PAGEMINT_LONG"))
 
 
 @dataclass(frozen=True)
@@ -140,7 +139,7 @@ def test_stores_that_land_late_change_nothing(late: Program) -> None:
     _check(late)
 
 
-@pytest.mark.skipif(not _LONG, reason="builds a tree for each drain: PAGEMINT_LONG=1")
+@pytest.mark.skipif(not LONG, reason="builds a tree for each drain: PAGEMINT_LONG=1")
 def test_each_drain_is_missed(spoilt: dict[Drain, Program]) -> None:
     assert len(spoilt) == 4
     survived = []

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Every mode leaves the same memmap as the base tree's own object code, byte for byte."""
 
-import os
 from collections.abc import Iterator
 
 import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
-from kernel_lines import LINES, WHOLE
+from kernel_lines import LINES, LONG, WHOLE
 from memmaps import (
     CONFIGS,
     DEDUPLICATED,
@@ -33,8 +32,7 @@ from pagemint.bench.workload import FIRST_PFN
 from pagemint.trees import patches, sources, trees
 from pagemint.words import BASE, PATCHED, STRUCT_PAGE
 
-_LONG = bool(os.environ.get("PAGEMINT_LONG"))
-EXAMPLES = 30_000 if _LONG else 1500
+EXAMPLES = 30_000 if LONG else 1500
 
 
 @st.composite
@@ -121,7 +119,7 @@ def stand_in() -> Iterator[Memmap]:
     yield from open_memmap(link.link((base, expected), CONFIGS["mask"]), trace=False)
 
 
-@pytest.mark.skipif(not _LONG, reason="builds another tree")
+@pytest.mark.skipif(not LONG, reason="builds another tree")
 @settings(max_examples=1500)
 @given(case=cases())
 def test_the_stand_in_for_the_next_release_leaves_what_base_leaves(

@@ -4,7 +4,6 @@
 import difflib
 import itertools
 import json
-import os
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +12,7 @@ import fake_result
 import fake_tree
 import pytest
 from command_line import pagemint
+from kernel_lines import LONG
 from rendered import everything, screen
 from stand_ins import WHO
 
@@ -313,7 +313,7 @@ def test_a_tree_with_one_wrong_bit_is_named_and_timed(in_user_cache: None, tmp_p
     assert (tmp_path / "result-report/index.html").read_text().count("wrong.patch") == 2
 
 
-@pytest.mark.skipif(not os.environ.get("PAGEMINT_LONG"), reason="builds a tree for each topic")
+@pytest.mark.skipif(not LONG, reason="builds a tree for each topic")
 def test_each_topic_leaves_the_memmaps_of_base(in_user_cache: None, tmp_path: Path) -> None:
     topics = [topic.name for topic in patches.topics()]
     argv = [word for name in topics for word in ("--tree", f"only-{name}=series:{name}")]

@@ -2,7 +2,6 @@
 """Every mode leaves ordinary memory, initialised and freed, as the base tree leaves it."""
 
 import mmap
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -10,7 +9,7 @@ from dataclasses import dataclass, replace
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from kernel_lines import WHOLE
+from kernel_lines import LONG, WHOLE
 from memmaps import HOSTS, differences, program_for
 
 from pagemint.base.errors import Failure
@@ -28,7 +27,7 @@ MARGIN = CHUNK  # pages that are compared on both sides of the written ones
 WINDOW = 3 * SECTION
 MIGRATE_MOVABLE = 1
 DRIVERS = ("none", "onlines", "keeps", "keeps odd", "hyperv", "forgets")
-EXAMPLES = 10_000 if os.environ.get("PAGEMINT_LONG") else 300
+EXAMPLES = 10_000 if LONG else 300
 
 
 @dataclass(frozen=True)

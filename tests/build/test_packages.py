@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from kernel_lines import LONG
 from stand_ins import program
 
 from pagemint.base import packages
@@ -96,7 +97,7 @@ def test_doctor_without_apt_names_no_apt(path: Path) -> None:
     assert "bench --ksrc DIR does not need it" in ended.stdout
 
 
-@pytest.mark.skipif(not os.environ.get("PAGEMINT_LONG"), reason="installs and builds for minutes")
+@pytest.mark.skipif(not LONG, reason="installs and builds for minutes")
 @pytest.mark.usefixtures("in_user_cache")
 def test_a_bench_runs_without_apt_and_dpkg_from_an_empty_cache(path: Path, tmp_path: Path) -> None:
     tree, clone, home = tmp_path / "own tree", tmp_path / "clone", tmp_path / "empty"

@@ -18,14 +18,13 @@ from pathlib import Path
 import fake_tree
 import pytest
 from command_line import pagemint
-from kernel_lines import BASES, WHOLE
+from kernel_lines import BASES, LONG, WHOLE
 from stand_ins import WHO
 
 from pagemint.base import git, machine
 from pagemint.send import branches
 from pagemint.trees import patches, sources, stock, trees
 
-_LONG = bool(os.environ.get("PAGEMINT_LONG"))
 _OPTIONS = """\
 CONFIG_DMA_API_DEBUG=y
 CONFIG_KUNIT=y
@@ -89,7 +88,7 @@ _MORE_CONFIGS = [
     _Config("allnoconfig-64", None, settings=("ARCH=x86_64",)),
 ]
 _BUILDS = [(line, _DEBIAN) for line in BASES]
-_BUILDS += [(WHOLE[-1], config) for config in _MORE_CONFIGS if _LONG]
+_BUILDS += [(WHOLE[-1], config) for config in _MORE_CONFIGS if LONG]
 _MESSAGE = re.compile(r"^(\S+?):\d+(?::\d+)?: ((?:warning|error): .*)$", re.MULTILINE)
 
 
@@ -152,7 +151,7 @@ def _build_all(found: sources.Source, config: _Config, work: Path) -> _Made:
     objects = sorted({*_OBJECTS, *(one for change in plan for one in _objects(change))})
     objects = [one for one in objects if (found.tree / one).with_suffix(".c").exists()]
     every = patches.of(found.line)
-    made = _Made(config, every if _LONG else every[-1:], list(objects))
+    made = _Made(config, every if LONG else every[-1:], list(objects))
     text = sources.config_for(found.line).read_text() + _OPTIONS + (config.options or "")
     _build(made, "base", tree, built, text, made.base)
     for change in plan:
@@ -342,7 +341,7 @@ def _coccinelle(tree: Path, files: list[str]) -> set[tuple[str, str]]:
         return set().union(*pool.map(ask, scripts))
 
 
-@pytest.mark.skipif(not _LONG, reason="takes some minutes")
+@pytest.mark.skipif(not LONG, reason="takes some minutes")
 def test_coccinelle_has_nothing_new_to_say(patched: tuple[Path, Path]) -> None:
     base, tree = patched
     every = patches.of(WHOLE[-1])
