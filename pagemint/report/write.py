@@ -13,7 +13,7 @@ from pagemint.base.progress import note, step
 from pagemint.results.rows import Result
 
 REMEDY = "pip install 'pagemint[report]', then: pagemint report RESULT.json -o DIR"
-"""What helps where a report cannot be drawn."""
+"""The remedy where a report cannot be drawn."""
 
 _PLOT_FILES = re.compile(r'<a href="([^"/]+)\.svg">SVG</a>')  # as the page links to them
 

@@ -71,12 +71,10 @@ def stray() -> Iterator[Record]:
 
 def deferred(node: int | None = None) -> int:
     """Return the bytes of memory without struct pages, on one node or on all."""
-    total = 0
-    text = Path("/proc/zoneinfo").read_text()
-    for where, about in re.findall(r"^Node (\d+), zone.*\n((?: .*\n)*)", text, re.M):
-        words = re.search(r"^ +nr_deferred +(\d+)$", about, re.M)
-        total += int(words[1]) if words and node in (None, int(where)) else 0
-    return total * PAGE
+    pages = (
+        words.get("nr_deferred", 0) for where, _, words in ordinary.zones() if node in (None, where)
+    )
+    return sum(pages) * PAGE
 
 
 def deferred_blocks() -> list[Path]:
@@ -154,7 +152,7 @@ def _fail() -> str:
     """Report memory failures of free pages: in a block without struct pages, and in it again."""
     pages = SECTION // PAGE
     with_room = (one for one in reversed(_blocks()) if "free" in _states(one, pages)[pages // 2 :])
-    block = deferred_blocks()[-1] if deferred_blocks() else next(with_room)
+    block = next(reversed(deferred_blocks()), None) or next(with_room)
     before = meminfo()["HardwareCorrupted"]
     for file in ("hard_offline_page", "soft_offline_page"):
         # Not beside each other: what is left of a split block is allocated first.
@@ -284,14 +282,10 @@ def _take_transparent() -> str:
 def _take_together() -> str:
     """Fill memory by several programs at once, on all CPUs."""
     size = _room() // HOGS // ALIGN * ALIGN
-    hogs = [child(lambda: _quiet_hold(size)) for _ in range(HOGS)]
+    hogs = [child(lambda: _hold(size)) for _ in range(HOGS)]
     ended = [status_of(hog) for hog in hogs]
     expect(not any(ended), f"the programs ended with {ended}")
     return f"{HOGS} of {size >> 20} MiB each"
-
-
-def _quiet_hold(size: int) -> None:
-    _hold(size)
 
 
 def _take_all() -> str:

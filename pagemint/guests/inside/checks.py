@@ -56,7 +56,7 @@ def check(
     yield {"check": name, "outcome": outcome, "said": said, "must_pass": True}
 
 
-def child(work: Callable[[], None]) -> int:
+def child(work: Callable[[], object]) -> int:
     """Start a process that does `work` and ends; return its number."""
     number = os.fork()
     if number:

@@ -29,12 +29,10 @@ from pagemint.guests.inside.devices import (
     Device,
     Namespace,
     PrivateMemory,
-    meminfo,
     put,
     run,
     the_one,
     unbound_dax,
-    wait_until,
 )
 from pagemint.guests.inside.filesystems import ALIGNED, make, mounted
 from pagemint.guests.inside.hotadd import Dimm, Monitor, VirtioMem
@@ -95,8 +93,7 @@ def on_device() -> Iterator[Record]:
 def boot_memory() -> Iterator[Record]:
     """Use memory whose struct pages boot may have left unwritten."""
     marks, mode = _quiet(), ordinary.deferred_init()
-    if mode == "background":
-        wait_until(lambda: not meminfo()["Deferred"], "some memory stays deferred")
+    ordinary.wait_for_background(mode)
     yield {"running": "populate"}
     with mmap.mmap(-1, POPULATED, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:
         populate = partial(memory.madvise, MADV_POPULATE_WRITE)

@@ -107,8 +107,7 @@ def boot() -> Iterator[Record]:
     If boot went on before all struct pages were written, memory is used until they are needed.
     """
     mode, nodes = deferred_init(), deferred_nodes()
-    if mode == "background":
-        wait_until(lambda: not meminfo()["Deferred"], "some memory stays deferred")
+    wait_for_background(mode)
     if mode == "lazy":
         _use_deferred_memory()
     yield memory(nodes)
@@ -118,6 +117,12 @@ def deferred_init() -> str:
     """Return the value of deferred_init= with which the kernel was booted."""
     found = re.search(r"\bdeferred_init=(\S+)", Path("/proc/cmdline").read_text())
     return found[1] if found else "eager"
+
+
+def wait_for_background(mode: str) -> None:
+    """Wait until all struct pages are written, if threads write them in the background."""
+    if mode == "background":
+        wait_until(lambda: not meminfo()["Deferred"], "some memory stays deferred")
 
 
 def deferred_nodes() -> int:
@@ -162,17 +167,22 @@ def sizes(node: int | None = None) -> list[str]:
     """
     lines = []
     blocks = _blocks()
-    text = Path("/proc/zoneinfo").read_text()
-    for where, zone, about in re.findall(r"^Node (\d+), zone +(\S+)\n((?: .*\n)*)", text, re.M):
-        words = dict(re.findall(r"^ +(spanned|present|managed) +(\d+)$", about, re.M))
-        if node in (None, int(where)) and int(words.get("present", 0)):
+    for where, zone, words in zones():
+        # Blocks without struct pages are in no list of pageblocks yet.
+        deferred = words.pop("nr_deferred", 0) // PAGEBLOCK
+        if node in (None, where) and words.get("present"):
             pages = ", ".join(f"{name} {number}" for name, number in words.items())
-            # Blocks without struct pages are in no list of pageblocks yet.
-            deferred = re.search(r"^ +nr_deferred +(\d+)$", about, re.M)
-            there = blocks.get((where, zone), 0)
-            there += int(deferred[1]) // PAGEBLOCK if deferred else 0
+            there = blocks.get((str(where), zone), 0) + deferred
             lines.append(f"node {where} {zone}: {pages}, blocks {there}")
     return lines
+
+
+def zones() -> Iterator[tuple[int, str, dict[str, int]]]:
+    """Yield the node and the name of each zone, and its numbers of pages in /proc/zoneinfo."""
+    text = Path("/proc/zoneinfo").read_text()
+    for node, zone, about in re.findall(r"^Node (\d+), zone +(\S+)\n((?: .*\n)*)", text, re.M):
+        words = re.findall(r"^ +(spanned|present|managed|nr_deferred) +(\d+)$", about, re.M)
+        yield int(node), zone, {name: int(pages) for name, pages in words}
 
 
 def check_zones(modes: Modes) -> None:
