@@ -93,14 +93,15 @@ def _first(block: Path) -> int:
 
 
 def _states(block: Path, pages: int) -> list[str]:
-    """Return the state of the first pages of a block, each by itself: absent, free or used."""
+    """Return the state of the first pages of a block: absent, free (first of a chunk) or other."""
     (PROBE / "scan_pfn").write_text(str(_first(block)))
     (PROBE / "scan_pages").write_text(str(pages))
     found: list[str] = []
     for line in (PROBE / "states").read_text().splitlines():
         count, references, kind, flags = line.split()
-        free = kind in ("none", "buddy") and (references, flags) == ("0", "0")
-        found += [kind if kind == "absent" else "free" if free else "used"] * int(count)
+        # A tail page of a free chunk looks like one of a large folio that is in use.
+        free = kind == "buddy" and (references, flags) == ("0", "0")
+        found += [kind if kind == "absent" else "free" if free else "other"] * int(count)
     return found
 
 
