@@ -11,6 +11,7 @@
 #include <linux/freezer.h>
 #include <linux/init.h>
 #include <linux/kexec_handover.h>
+#include <linux/kmemleak.h>
 #include <linux/kthread.h>
 #include <linux/memblock.h>
 #include <linux/memory_hotplug.h>
@@ -221,6 +222,10 @@ static int deferred_sections_thread(void *data)
 	/* The zone has more pages now. */
 	init_per_zone_wmark_min();
 	mem_hotplug_done();
+	/* Nothing frees @d: others may still read it. */
+	kmemleak_not_leak(d);
+	/* Pairs with the acquire in zone_deferred(). */
+	smp_store_release(&zone->deferred, NULL);
 	static_branch_dec(&deferred_sections_left);
 	pr_info("node %d: all struct pages are initialised\n", zone_to_nid(zone));
 	return 0;

@@ -43,7 +43,7 @@ void deferred_sections_init_range(unsigned long start_pfn, unsigned long end_pfn
 
 static inline struct deferred_sections *zone_deferred(const struct zone *zone)
 {
-	/* Pairs with the release in deferred_sections_set_apart(). */
+	/* Pairs with the releases in mm/deferred_sections.c. */
 	return smp_load_acquire(&zone->deferred);
 }
 
