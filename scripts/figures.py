@@ -10,6 +10,7 @@ result, change its name first.
 import ast
 import re
 import statistics
+import sys
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
@@ -293,4 +294,7 @@ def _named(workload: str, variant: str, case: dict[str, object]) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except Failure as failure:
+        sys.exit(f"figures: {failure}")

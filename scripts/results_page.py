@@ -25,7 +25,10 @@ _HEAD = (
 )
 _EARLIER = "\\*"
 _STEPS = ("dax-folio", "device-folio", "driver")
-_STEPS_TITLE = "### Steps on device folios, and blocks of 128 MiB of a driver, ns each"
+_STEPS_TITLE = (
+    "### Steps on device folios, and blocks of 128 MiB of a driver, "
+    "with the machine's own returns, ns each"
+)
 _INTRODUCTION = """# Results
 
 `make docs-results` writes this page from the files in `docs/results`. Times are medians in ms for
@@ -52,9 +55,9 @@ _LIMITS = """## Limits
   from minute to minute: half the time, or no gain. A host may run both CPUs of such a machine on
   one core.
 - Folio copies gain at 1 GiB. Folios of 2 MiB gain on Zen 5 and Emerald Rapids. On Zen 4 they gain
-  on a write fault only. On Zen 3 `folio_copy()` takes about 5% longer, and in the kept result 2%
-  to 16%. CPUs without ERMS still copy page by page, and those that use `copy_mc_fragile()` in
-  `folio_mc_copy()` and on write faults.
+  on a write fault only. Up to 2 MiB, `folio_copy()` takes up to 16% longer on Zen 3, and at 64 KiB
+  `folio_mc_copy()` takes 9% longer on Zen 5. CPUs without ERMS still copy page by page, and those
+  that use `copy_mc_fragile()` in `folio_mc_copy()` and on write faults.
 - The bench times the functions that initialise a memmap, not a whole bind. A bind also allocates
   and maps the memmap and waits for RCU grace periods; `make replicate` times all of it.
 - A shared memmap was used in emulated guests only, by the kernel's test driver and by files on
