@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import shutil
 import sys
 from collections.abc import Callable
@@ -15,8 +16,8 @@ from guest_records import LONG
 from pagemint.base import cache, files, machine
 from pagemint.base.errors import Failure
 from pagemint.base.run import run as run_program
-from pagemint.guests.outside import checks, lab, runs
-from pagemint.guests.outside.guest import Guest
+from pagemint.guests.outside import checks, lab, runs, x86
+from pagemint.guests.outside.guest import Guest, complaints
 from pagemint.guests.outside.lab import FRAGMENTS
 from pagemint.guests.outside.scenarios import Record
 from pagemint.trees import image, patches, trees
@@ -33,16 +34,52 @@ CYCLES = 1000
 SHARED = 3 << 30  # bytes of a device whose memmap two threads share
 SHARED_BINDS = 100
 HOTPLUGS = 100
+OBSTACLES = {
+    "page_owner=on": "page_ext",
+    "sysctl.vm.mem_profiling=1,compressed": "memory allocation profiling",
+    "page_poison=1": "page poisoning",
+    "debug_pagealloc=on": "debug_pagealloc",
+    "init_on_free=1": "init_on_free",
+    "page_alloc.shuffle=1": "page_alloc.shuffle",
+    "kho=on": "kexec handover",
+    "crashkernel=64M": "crashkernel",
+}
+"""Options with which boot ignores deferred_init=, and the reason that the log gives."""
+HIBERNATE = """#!/bin/busybox sh
+/bin/busybox --install /bin
+mount -t proc none /proc
+mount -t sysfs none /sys
+mount -t devtmpfs none /dev
+mount -t tmpfs none /tmp
+grep Deferred /proc/meminfo
+dd if=/dev/urandom of=/tmp/data bs=1M count=64 status=none
+md5sum /tmp/data >/tmp/sum
+mkswap /dev/pmem0
+swapon /dev/pmem0
+echo test_resume >/sys/power/disk
+echo disk >/sys/power/state && echo resumed
+md5sum -c /tmp/sum
+grep Deferred /proc/meminfo
+poweroff -f
+"""
+"""An init that writes an image of its memory to a pmem device, and resumes from it at once."""
 
 Records = list[Record]
 Runner = Callable[..., Records]
 
 
 @pytest.fixture(scope="module")
-def debug() -> dict[str, Kernel]:
-    """Both kernels with DEBUG_VM, lockdep, kmemleak and page_owner; the series' engine runs."""
-    pair = trees.pair(patches.source_for("7.3", None))
-    return {tree.name: image.kernel(tree, (*FRAGMENTS, "debug")) for tree in pair}
+def patched() -> Kernel:
+    """The patched kernel with DEBUG_VM, lockdep, kmemleak and page_owner; its engine runs."""
+    _, tree = trees.pair(patches.source_for("7.3", None))
+    return image.kernel(tree, (*FRAGMENTS, "debug"))
+
+
+@pytest.fixture(scope="module")
+def debug(patched: Kernel) -> dict[str, Kernel]:
+    """Both kernels with these options."""
+    base, _ = trees.pair(patches.source_for("7.3", None))
+    return {"base": image.kernel(base, (*FRAGMENTS, "debug")), "patched": patched}
 
 
 @pytest.fixture(scope="module")
@@ -119,17 +156,54 @@ def test_memory_comes_and_goes_under_a_load(run: Runner, debug: dict[str, Kernel
     assert (check.outcome, check.said.partition(" times")[0]) == ("pass", str(HOTPLUGS))
 
 
-def test_memory_may_be_deferred(debug: dict[str, Kernel]) -> None:
+def test_memory_may_be_deferred(patched: Kernel) -> None:
     # The memmap is poisoned: a read of a struct page that nobody has written is a BUG.
     guest = replace(Guest("tcg", DEVICE, 3600), **lab.SCENARIOS["background"].guest)
-    found = runs.check_background(guest, debug["patched"])
+    found = runs.check_background(guest, patched)
     assert {check.outcome for check in found if check.tree == "patched"} == {"pass"}
 
 
-def test_a_read_of_a_deferred_struct_page_is_reported(debug: dict[str, Kernel]) -> None:
+def test_a_read_of_a_deferred_struct_page_is_reported(patched: Kernel) -> None:
     guest = Guest("tcg", DEVICE, 3600, append="deferred_init=lazy")
     with pytest.raises(Failure, match=r"in background-stray \(deferred\): .*(Oops|BUG)"):
-        guest.run(debug["patched"], "background-stray", 1, DEVICE)
+        guest.run(patched, "background-stray", 1, DEVICE)
+
+
+def log_of_lazy_boot(kernel: Kernel, option: str) -> str:
+    """Return the log of a boot with deferred_init=lazy and a further option."""
+    words = f"deferred_init=lazy loglevel=7 {option}"
+    argv = x86.bare_argv(kernel.image, 4 << 30, (), words)
+    log = run_program(argv, limit=600, what="a guest without user space")
+    assert x86.NO_INIT in log
+    assert ("sections are not initialised yet" in log) == ("deferred_init: eager" not in log)
+    return log.replace("\r", "")
+
+
+def test_features_that_need_all_struct_pages_force_eager(patched: Kernel) -> None:
+    assert "deferred_init: eager" not in log_of_lazy_boot(patched, "")
+    for option, reason in OBSTACLES.items():
+        log = log_of_lazy_boot(patched, option)
+        assert f"deferred_init: eager, because of {reason}\n" in log, option
+
+
+def test_hibernation_keeps_memory(patched: Kernel, tmp_path: Path) -> None:
+    # Without virtio, whose devices cannot all be suspended.
+    init, archive = tmp_path / "init", tmp_path / "archive"
+    init.write_text(HIBERNATE)
+    folders = [f"dir /{name} 0755 0 0" for name in ("bin", "dev", "proc", "sys", "tmp")]
+    programs = (f"file /init {init} 0755 0 0", "file /bin/busybox /bin/busybox 0755 0 0")
+    (tmp_path / "files").write_text(
+        "\n".join([*folders, *programs, "nod /dev/console 600 0 0 c 5 1"])
+    )
+    make = (patched.built / "usr/gen_init_cpio", "-o", archive, tmp_path / "files")
+    run_program(make, what="making an initramfs")
+    words = "rdinit=/init deferred_init=lazy memmap=1G!7G"
+    argv = x86.bare_argv(patched.image, 6 << 30, ("-initrd", str(archive)), words)
+    log = run_program(argv, limit=3600, what="a guest that hibernates").replace("\r", "")
+    assert complaints(log) == []
+    assert "\nresumed\n/tmp/data: OK\n" in log
+    before, after = map(int, re.findall(r"^Deferred: +(\d+) kB$", log, re.MULTILINE))
+    assert before > 0 == after
 
 
 def test_kasan_has_the_engine_off(run: Runner, kasan: Kernel, debug: dict[str, Kernel]) -> None:
@@ -141,6 +215,7 @@ def test_kasan_has_the_engine_off(run: Runner, kasan: Kernel, debug: dict[str, K
     assert {check.outcome for check in found} == {"pass"}
     base = run(debug["base"], "fsdax")
     assert len(hashes(records, "fsdax")) == len(hashes(base, "fsdax")) == 1
+    assert "deferred_init: eager, because of KASAN\n" in log_of_lazy_boot(kasan, "")
 
 
 @pytest.fixture(scope="module")
