@@ -111,6 +111,8 @@ def test_a_bind_with_the_memmap_on_the_device_stores_one_64th_and_a_block(
     assert 0 < other < 4 * _MIB
     # The sections that hold the memmap itself are written. All others share a block of 2 MiB.
     assert 2 * _MIB < shared - other - memmap // 64 < 3 * _MIB
+    # A block of compounds is no more to write.
+    assert stored["bind devdax map=dev, shared memmap"] < shared
 
 
 @LONG

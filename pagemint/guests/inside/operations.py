@@ -73,21 +73,24 @@ def everything(hmm_module: str) -> Iterator[Record]:
     yield marks.around("nothing", 0, lambda: None)
     yield from _private(marks)
     yield from _binds(marks, "fsdax map=dev", Namespace("pfn", "pmem"), _files)
-    yield from _binds(marks, "fsdax map=mem", Namespace("pfn", "ram"), None)
-    yield from _shared_binds(marks, "dev", "pmem")
-    yield from _shared_binds(marks, "mem", "ram")
-    yield from _binds(marks, "devdax map=dev", Namespace("dax", "pmem"), _mappings)
-    yield from _binds(marks, "devdax map=mem", Namespace("dax", "ram"), _mappings)
+    yield from _binds(marks, "fsdax map=mem", Namespace("pfn", "ram"))
+    yield from _binds(marks, "fsdax map=dev", Namespace("pfn", "pmem"), shared=True)
+    yield from _binds(marks, "fsdax map=mem", Namespace("pfn", "ram"), shared=True)
+    for shared in (False, True):
+        for place, where in (("dev", "pmem"), ("mem", "ram")):
+            device = Namespace("dax", where)
+            yield from _binds(marks, f"devdax map={place}", device, _mappings, shared=shared)
     yield from _fsdev(marks)
     yield from _kmem(marks)
     yield from _migration(marks, hmm_module)
 
 
 def on_device() -> Iterator[Record]:
-    """Bind fsdax with its memmap on the device, written and shared."""
+    """Bind devices with the memmap on them, written and shared."""
     marks = _quiet()
-    yield from _binds(marks, "fsdax map=dev", Namespace("pfn", "pmem"), None)
-    yield from _shared_binds(marks, "dev", "pmem")
+    for name, driver in (("fsdax map=dev", "pfn"), ("devdax map=dev", "dax")):
+        for shared in (False, True):
+            yield from _binds(marks, name, Namespace(driver, "pmem"), shared=shared)
 
 
 def boot_memory() -> Iterator[Record]:
@@ -178,9 +181,14 @@ def _binds(
     marks: Operations,
     name: str,
     device: Device,
-    use: Callable[[Operations, str], Iterator[Record]] | None,
+    use: Callable[[Operations, str], Iterator[Record]] | None = None,
+    *,
+    shared: bool = False,
 ) -> Iterator[Record]:
-    """Bind a device, use it, unbind it, and bind it again."""
+    """Bind a device, use it, unbind it, and bind it again; its sections may share a memmap."""
+    permit_sharing(shared)
+    if shared:
+        name += ", shared memmap"
     yield {"running": name}
     size = int(NAMESPACE_SIZE.read_text())
     yield marks.around(f"bind {name}", size, device.bind)
@@ -188,12 +196,6 @@ def _binds(
         yield from use(marks, name)
     yield marks.around(f"unbind {name}", size, device.unbind)
     yield marks.around(f"rebind {name}", size, device.bind)
-
-
-def _shared_binds(marks: Operations, place: str, where: str) -> Iterator[Record]:
-    """Bind fsdax whose sections share a memmap."""
-    permit_sharing(True)
-    yield from _binds(marks, f"fsdax map={place}, shared memmap", Namespace("pfn", where), None)
     permit_sharing(False)
 
 
