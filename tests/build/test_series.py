@@ -130,6 +130,7 @@ def test_a_step_is_left_out_of_a_line_only_where_the_line_needs_no_such_fix() ->
         ("6.12", "fixes/06-fsdev-walks"),
         # Callers of the page allocator could not pass ALLOC_ flags.
         ("6.12", "device/05-vmemmap-zeroing"),
+        ("6.12", "online/06-added"),
         # vmemmap_populate_hugepages() is not told whose memmap it populates; others are new.
         *(("6.12", step.path) for step in _STEPS if step.topic in new),
     }

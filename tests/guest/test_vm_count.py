@@ -175,17 +175,17 @@ def test_an_unbind_waits_for_one_grace_period_less(runs: dict[str, list[Run]]) -
 
 
 @LONG
-def test_memory_that_goes_online_is_written_once_behind_its_zeroing(kernels: list[Kernel]) -> None:
+def test_the_memmap_of_hot_added_memory_is_written_once(kernels: list[Kernel]) -> None:
     added = [
         {one.name: one.total for one in counts.count(kernel, 3600, HOT_ADDED, spare=counts.SPARE)}
         for kernel in kernels
     ]
-    # 8 GiB have 128 MiB of memmap, which the page allocator zeroes first.
+    # 8 GiB have 128 MiB of memmap. The page allocator zeroes it first in base.
     memmap = 128 * _MIB
     for name in ("add kmem, auto-online", "add DIMM, auto-online", *_PLUGS):
         before, now = (totals[name] for totals in added)
         assert before.stored > 2.4 * memmap, name
-        assert 2 * memmap < now.stored < 2.1 * memmap, name
+        assert memmap < now.stored < 1.1 * memmap, name
         assert now.instructions < 0.4 * before.instructions, name
 
 

@@ -274,7 +274,10 @@ static struct {
 	unsigned long start, fails, present;
 } sections;
 
-/* Defined here instead of in mm/sparse-vmemmap.c; no header that modules can include has them. */
+/*
+ * Defined here instead of in mm/sparse-vmemmap.c; no header that modules can include has them.
+ * A patched kernel passes a zone, too, which is not used here.
+ */
 int sparse_add_section(int nid, unsigned long pfn, unsigned long nr_pages,
 		       struct vmem_altmap *altmap, struct dev_pagemap *pgmap);
 void sparse_remove_section(unsigned long pfn, unsigned long nr_pages,
