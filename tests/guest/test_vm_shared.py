@@ -15,6 +15,7 @@ from pagemint.guests.outside.guest import Guest
 from pagemint.guests.outside.lab import FRAGMENTS
 from pagemint.trees import image, patches, trees
 from pagemint.trees.image import Kernel
+from pagemint.words import SHARED
 
 pytestmark = LONG
 
@@ -40,6 +41,19 @@ def test_each_section_costs_one_flush_on_every_cpu(kernel: Kernel, cpus: int) ->
     assert found.outcome == "pass", found.said
     sections, flushes = (int(word) for word in found.said.split()[::2])
     assert flushes == cpus * sections
+
+
+def test_devdax_of_any_alignment_has_the_memmap_that_it_would_not_share(kernel: Kernel) -> None:
+    # Compounds of 1 GiB span sections. The first section on the device holds its memmap.
+    blocks = {"devdax-4k": 2, "devdax-4k-mem": 1, "devdax-1g": None, "devdax-1g-mem": None}
+    guest = Guest("tcg", 3 << 30, 3600)
+    records, _ = guest.run(kernel, ",".join(blocks), 2, DEVICE)
+    for scenario, taken in blocks.items():
+        rows = [one for one in records if one["scenario"] == scenario and "hash" in one]
+        assert {row["mode"] for row in rows} == {SHARED, *kernel.modes}
+        assert len({row["hash"] for row in rows}) == 1, scenario
+        sizes = {row["mode"]: row["memmap_bytes"] for row in rows}
+        assert sizes[SHARED] == (taken * (2 << 20) if taken else sizes["slow"]), scenario
 
 
 def test_the_pages_of_a_cache_can_be_put_into_bios(kernel: Kernel) -> None:

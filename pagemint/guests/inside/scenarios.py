@@ -147,9 +147,9 @@ def devdax(modes: Modes, count: int, where: str, align: int = ALIGN) -> Iterator
     device = Namespace("dax", where, align)
     yield first_bind(device, modes)
     # The first use maps 128 MiB. A compound of 1 GiB cannot be mapped in part.
-    use = first_use.mapping(the_one("dax*.*", "/dev").name) if align == ALIGN else None
+    use = first_use.mapping(the_one("dax*.*", "/dev").name) if align <= ALIGN else None
     device.unbind()
-    yield from rebinds(device, modes.with_shared() if align == ALIGN else modes, count, use)
+    yield from rebinds(device, modes.with_shared(), count, use)
 
 
 def use(
@@ -267,6 +267,8 @@ def scenario(name: str, args: argparse.Namespace) -> Iterator[Record]:
         "devdax": lambda: devdax(modes, count, "pmem"),
         "devdax-mapping": lambda: use("dax", "pmem", modes, checks.mapping),
         "devdax-mem": lambda: devdax(modes, count, "ram"),
+        "devdax-4k": lambda: devdax(modes, count, "pmem", mmap.PAGESIZE),
+        "devdax-4k-mem": lambda: devdax(modes, count, "ram", mmap.PAGESIZE),
         "devdax-1g": lambda: devdax(modes, count, "pmem", LARGE_ALIGN),
         "devdax-1g-mem": lambda: devdax(modes, count, "ram", LARGE_ALIGN),
         "devdax-pins": lambda: use("dax", "pmem", modes, lambda _: pinned.devdax()),
