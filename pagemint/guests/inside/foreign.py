@@ -15,6 +15,7 @@ from pagemint.guests.inside import checks
 from pagemint.guests.inside.checks import Record, expect
 from pagemint.guests.inside.devices import ALIGN, Device, run, the_one
 from pagemint.guests.inside.filesystems import SMALL, make, mounted
+from pagemint.guests.inside.modes import permit_sharing
 
 ENGINES = ("psync", "mmap")
 SIZE = "24m"  # of a file of fio
@@ -67,8 +68,13 @@ def _shut_down(directory: Path) -> None:
 
 
 def devdax(device: Device) -> Iterator[Record]:
-    """Write and verify a devdax device with fio."""
+    """Write and verify a devdax device with fio, then with a shared memmap, if the kernel can."""
     yield from checks.check("fio dev-dax", _dev_dax)
+    device.unbind()
+    permit_sharing(True)
+    device.bind()
+    yield from checks.check("fio dev-dax, shared memmap", _dev_dax)
+    permit_sharing(False)
 
 
 def _dev_dax() -> str:
