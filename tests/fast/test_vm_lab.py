@@ -224,7 +224,7 @@ def test_the_patched_kernel_is_judged_alone_where_base_can_do_nothing(
     ended = runs.run(guest, both, chosen, 2, 3, 1 << 27)
     assert ended.judge() == status
     assert line in capsys.readouterr().err
-    assert booted == [("patched", 128 << 20)]
+    assert booted == [("patched", 1 << 40)]
 
 
 def test_a_selftest_that_one_kernel_lacks_fails_the_run() -> None:
@@ -433,7 +433,7 @@ def test_a_scenario_that_a_line_lacks_is_left_out_with_a_note(
         f"{name} is left out: the topic {topic} has no edits for Linux 6.12"
         for name, topic in (
             ("devdax-unbinds", "devdax"),
-            ("shared-limits", "shared"),
+            ("shared-limits", "devdax-shared"),
             ("background", "background"),
         )
     ]
