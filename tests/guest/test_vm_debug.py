@@ -29,7 +29,10 @@ pytestmark = LONG
 DEVICE = 512 << 20
 BINDS = ("fsdax", "fsdax-mem", "devdax", "devdax-mem", "private")
 USES = ("fsdax-files", "devdax-mapping", "devdax-mem-mapping", "kmem", "migrate", "folio")
-SHARED_USES = ("shared-fsdax-mem", "shared-fsdax-dev", "shared-fails-mem", "shared-fails-dev")
+SHARED_USES = (
+    ("shared-fsdax-mem", "shared-fsdax-dev", "shared-fails-mem", "shared-fails-dev"),
+    ("shared-devdax-mem", "devdax-unbinds", "devdax-mem-unbinds", "shared-devdax-dev"),
+)
 CYCLES = 1000
 SHARED = 3 << 30  # bytes of a device whose memmap two threads share
 SHARED_BINDS = 100
@@ -117,8 +120,11 @@ def test_debug_kernels_bring_up_the_same_memory_maps(run: Runner, debug: dict[st
         assert hashes(records["patched"], scenario) == hashes(records["base"], scenario)
 
 
-def test_fsdax_shares_a_memmap_until_it_is_mapped(run: Runner, debug: dict[str, Kernel]) -> None:
-    found = checks.checks_of("patched", run(debug["patched"], ",".join(SHARED_USES)))
+@pytest.mark.parametrize("uses", SHARED_USES)
+def test_devices_share_a_memmap_until_they_are_mapped(
+    uses: tuple[str, ...], run: Runner, debug: dict[str, Kernel]
+) -> None:
+    found = checks.checks_of("patched", run(debug["patched"], ",".join(uses)))
     assert len(found) == 24
     assert {(check.outcome, check.must_pass) for check in found} == {("pass", True)}
 
