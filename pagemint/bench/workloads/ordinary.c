@@ -275,15 +275,17 @@ static struct {
 } sections;
 
 /*
- * Defined here instead of in mm/sparse-vmemmap.c; no header that modules can include has them.
- * A patched kernel passes a zone, too, which is not used here.
+ * Defined here instead of in mm/sparse-vmemmap.c; no header that modules can include has the
+ * second. A patched kernel passes a zone to the first, too, which is not used here: hence a
+ * name that its header does not have.
  */
-int sparse_add_section(int nid, unsigned long pfn, unsigned long nr_pages,
-		       struct vmem_altmap *altmap, struct dev_pagemap *pgmap);
+int native_add_section(int nid, unsigned long pfn, unsigned long nr_pages,
+		       struct vmem_altmap *altmap, struct dev_pagemap *pgmap)
+	__asm__("sparse_add_section");
 void sparse_remove_section(unsigned long pfn, unsigned long nr_pages,
 			   struct vmem_altmap *altmap, struct dev_pagemap *pgmap);
 
-int sparse_add_section(int nid, unsigned long pfn, unsigned long nr_pages,
+int native_add_section(int nid, unsigned long pfn, unsigned long nr_pages,
 		       struct vmem_altmap *altmap, struct dev_pagemap *pgmap)
 {
 	unsigned long at = (pfn - sections.start) / PAGES_PER_SECTION;
