@@ -19,7 +19,7 @@ from pagemint.results.rows import Result
 MOST_PAIRS = 9
 """Most operations of a plot."""
 
-MOST_PLOTS = 10
+MOST_PLOTS = 12
 """Most plots of a measure: a hostile result may have thousands of operations."""
 
 _MOST_NAMED = 3  # functions below the bars
