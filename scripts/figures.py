@@ -15,6 +15,7 @@ import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
+from pagemint import cli
 from pagemint.base import files
 from pagemint.base.errors import Failure
 from pagemint.base.sizes import format_size, parse_size
@@ -67,12 +68,13 @@ def written_again(listed: Path) -> tuple[str, str]:
     return _wrapped(text), "\n".join([*lines, ""])
 
 
-def main() -> None:
-    """Write the texts and their lists again."""
+def main() -> int:
+    """Write the texts and their lists again; return 0."""
     for listed in lists():
         text, figures = written_again(listed)
         text_of(listed).write_text(text)
         listed.write_text(figures)
+    return 0
 
 
 class _MissingError(Exception):
@@ -294,7 +296,4 @@ def _named(workload: str, variant: str, case: dict[str, object]) -> str:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except Failure as failure:
-        sys.exit(f"figures: {failure}")
+    sys.exit(cli.guarded(main))

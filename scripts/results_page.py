@@ -2,11 +2,13 @@
 """Writes docs/results.md and the table of the README, from the results in docs/results."""
 
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import count_tables
 
+from pagemint import cli
 from pagemint.base import returns
 from pagemint.results import cases, headlines
 from pagemint.results.headlines import KINDS, Headline
@@ -170,12 +172,13 @@ def _cell(one: Headline | None, mark: str) -> str:
     return f"{before:.0f} to {ours:.0f} ms, {one.over_expected}{mark}"
 
 
-def main() -> None:
-    """Write both."""
+def main() -> int:
+    """Write both; return 0."""
     (ROOT / "docs/results.md").write_text(page())
     file = ROOT / "README.md"
     file.write_text(readme(file.read_text()))
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(cli.guarded(main))
