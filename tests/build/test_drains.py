@@ -28,8 +28,6 @@ from pagemint.trees import objects, sources, trees
 _HEADER = "arch/x86/include/asm/memfill_streaming.h"
 _PLACES = ("mm/mm_init.c", "mm/memmap_template.h", "mm/memmap_threads.c", "mm/memory_hotplug.c")
 _DRAIN = re.compile(r"^\tmemmap_template_drain\(&?t\);\n", re.MULTILINE)
-# It runs before there are other CPUs, and not on the host: nobody can miss its drain.
-_AT_BOOT = " init_reserved_pages("
 _GIB = 1 << 18
 _DEVICES = (
     Case("fsdax", 0, SECTION - MARGIN - 9, SECTION + 20, None, 1, False),
@@ -70,13 +68,12 @@ def _late(patched: trees.Tree, without: Drain | None = None) -> trees.Tree:
 
 
 def _drains(patched: trees.Tree) -> list[Drain]:
-    found = []
-    for path in _PLACES:
-        text = (patched.path / path).read_text() if (patched.path / path).exists() else ""
-        for number, drain in enumerate(_DRAIN.finditer(text)):
-            if _AT_BOOT not in text[text.rfind("\n}\n", 0, drain.start()) : drain.start()]:
-                found.append(Drain(path, number))
-    return found
+    return [
+        Drain(path, number)
+        for path in _PLACES
+        if (patched.path / path).exists()
+        for number in range(len(_DRAIN.findall((patched.path / path).read_text())))
+    ]
 
 
 @contextmanager
