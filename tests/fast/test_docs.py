@@ -84,11 +84,19 @@ def test_the_pages_of_results_are_those_of_the_kept_results() -> None:
     assert (_ROOT / "docs/results.md").read_text() == results_page.page()
 
 
+def _anchors(page: Path) -> set[str]:
+    """The anchors of the headings of a page."""
+    headings = re.findall(r"^#+ (.*)", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
 @pytest.mark.parametrize("page", [*_ROOT.glob("*.md"), *_ROOT.glob("docs/*.md")], ids=str)
 def test_what_a_page_names_exists(page: Path) -> None:
     text = page.read_text()
-    for target in re.findall(r"\]\((?!https?:)([^)#]+)", text):
-        assert (page.parent / target).exists(), target
+    for target, anchor in re.findall(r"\]\((?!https?:)([^)#]*)#?([^)]*)\)", text):
+        file = page.parent / target if target else page
+        assert file.exists(), target
+        assert not anchor or anchor in _anchors(file), f"{target}#{anchor}"
     topics = "|".join(topic.name for topic in patches.topics())
     for topic, number in re.findall(rf"`({topics})/(\d\d)", text):
         assert list((_ROOT / "kernel/series" / topic).glob(f"{number}-*")), f"{topic}/{number}"
