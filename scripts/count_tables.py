@@ -17,6 +17,7 @@ _STOCK = (
     "| Debian's kernel | operation | instructions, without | with | bytes stored, without | with |",
     "|---|---|---:|---:|---:|---:|",
 )
+_SAME = 0.05  # of a count before: no less is told apart, since small operations are noisy
 _INTRODUCTION = """## Whole operations, counted
 
 The work of the kernel in each operation, counted in emulated guests, without the patches (before)
@@ -30,9 +31,11 @@ is not a time, and small differences below ten million instructions are no gain.
 
 _WAITS = """### Grace periods
 
-Calls that wait for a grace period, or begin one that the caller waits for; "4 to 3" means 4 before
-and 3 now. The last column counts the normal RCU grace periods that end meanwhile, whoever waits
-for them; a longer operation sees more."""
+Normal RCU grace periods that end during operations that wait for some, where the patches change
+their number. They count whoever waits for them; a longer operation sees more.
+
+| operation | before | now |
+|---|---:|---:|"""
 
 _BOOTS = """### Boots
 
@@ -67,15 +70,17 @@ def section() -> Iterator[str]:
     )
     yield from ("", *_OPERATIONS)
     operations = counted.telling(newest)
+    same = [pair.last.name for pair in operations if _is_same(pair)]
     for pair in operations:
-        yield _row(pair.last.name, *_amounts(pair))
-    yield from ("", _WAITS, "")
-    kinds = (*counted.WAITS.values(), "RCU periods that end")
-    yield from (_row("operation", *kinds), f"|---|{'---:|' * len(kinds)}")
+        if pair.last.name not in same:
+            yield _row(pair.last.name, *_amounts(pair))
+    if same:
+        yield from ("", f"Within {_SAME:.0%} before and now: {'; '.join(same)}.")
+    yield from ("", _WAITS)
     for pair in operations:
-        cells = [_waits(pair, function) for function in counted.WAITS]
-        if any(cells):
-            yield _row(pair.last.name, *cells, _waits(pair, counted.PERIOD))
+        ended = _calls(pair, counted.PERIOD)
+        if len(set(ended)) > 1 and any(any(_calls(pair, wait)) for wait in counted.WAITS):
+            yield _row(pair.last.name, *map(str, ended))
     if boots := counted.boots(newest):
         yield from ("", _BOOTS)
         for boot in boots:
@@ -107,12 +112,19 @@ def _row(*cells: str) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _waits(pair: Pair, function: str) -> str:
-    """Return how often an operation calls a function, before and now; "" if it never does."""
-    calls = [
+def _is_same(pair: Pair) -> bool:
+    """Tell whether all counts of an operation are nearly the same before and now."""
+    if len(pair.trees) == 1:
+        return False
+    changes = ((of(pair.trees[0].total), of(pair.trees[1].total)) for of in MEASURES.values())
+    return all(abs(now - before) < _SAME * before for before, now in changes)
+
+
+def _calls(pair: Pair, function: str) -> list[int]:
+    """Return how often an operation calls a function, before and now."""
+    return [
         tree.functions[function].calls if function in tree.functions else 0 for tree in pair.trees
     ]
-    return " to ".join(str(count) for count in dict.fromkeys(calls)) if any(calls) else ""
 
 
 def _amounts(pair: Pair) -> list[str]:

@@ -27,17 +27,17 @@ _HEAD = (
 )
 _EARLIER = "\\*"
 _STEPS = ("dax-folio", "device-folio", "driver")
-_STEPS_TITLE = (
-    "### Steps on device folios, and blocks of 128 MiB of a driver, "
-    "with the machine's own returns, ns each"
-)
+_STEPS_TITLE = """## Steps on device folios, and blocks of 128 MiB of a driver
+
+Times in ns for each, on {}, with its own returns.
+"""
 _INTRODUCTION = """# Results
 
 `make docs-results` writes this page from the files in `docs/results`. Times are medians in ms for
 the memmap of 100 GB, with one thread. A gain is the smaller of two ratios: the median of those
 within each round, whose 95% interval is in brackets, and that of the fastest runs. "Equal" is
 within the noise of the same code linked twice. The limit is the best plain loop of non-temporal
-stores over the same memory. [replicate.md](replicate.md) says more.
+stores over the same memory. [report.md](report.md) says more.
 
 Linux 7.4 is expected to have [Li Zhe's series](prior-work.md). The topic `published` stands for
 it, written from the description of v5. Where that series changes nothing, 7.3 stands for 7.4.
@@ -71,8 +71,10 @@ _LIMITS = """## Limits
 
 def page() -> str:
     """Return docs/results.md."""
-    machines = [line for one in kept.benches() for line in _machine(one)]
-    return "\n".join([_INTRODUCTION, *machines, *count_tables.section(), _LIMITS])
+    benches = kept.benches()
+    machines = [line for one in benches for line in _machine(one)]
+    steps = _steps(Judged(benches[0]))
+    return "\n".join([_INTRODUCTION, *machines, *steps, *count_tables.section(), _LIMITS])
 
 
 def table() -> str:
@@ -112,7 +114,6 @@ def _machine(result: Result) -> Iterator[str]:
         lines = [one for one in headlines.chosen(judged, how) if _in_table(one, how)]
         if lines:
             yield from ("", f"### {cases.returns_of(how)}", "", *_HEAD, *map(_row, lines))
-    yield from _steps(judged)
     yield ""
 
 
@@ -149,10 +150,11 @@ def _steps(judged: Judged) -> Iterator[str]:
     members = [case for case in judged.lines if case.workload in _STEPS]
     if not members:
         return
-    yield from ("", _STEPS_TITLE, "", "| step | 7.3 | ours |", "|---|---:|---:|")
+    yield from (_STEPS_TITLE.format(_core(judged)), "| step | 7.3 | ours |", "|---|---:|---:|")
     for case in members:
         before, now = (_ns(judged, case, variant) for variant in ("base", "patched"))
         yield f"| {cases.title(case)} | {before} | {now} |"
+    yield ""
 
 
 def _ns(judged: Judged, case: Case, variant: str) -> str:

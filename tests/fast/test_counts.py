@@ -101,6 +101,23 @@ def test_latencies_are_a_table_of_their_own(monkeypatch: pytest.MonkeyPatch) -> 
     assert "| order 9 | patched, lazy | 1,276 | 654,700 | 1,363,550 |" in count_tables.section()
 
 
+def test_what_does_not_change_has_no_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    nearly = [operation("base", 100, "online"), operation("patched", 104, "online")]
+    slower = [operation("base", 100, "offline"), operation("patched", 105, "offline")]
+    for waits, ended in zip([*nearly, *slower], (7, 7, 4, 3), strict=True):
+        called = dataclasses.replace(some(1, 0), calls=ended)
+        waits.functions.update({counted.PERIOD: called, "synchronize_rcu": called})
+    made = dataclasses.replace(result(*PAIR, *nearly, *slower), file="counts.json")
+    monkeypatch.setattr(kept, "counts", lambda: made)
+    lines = list(count_tables.section())
+    assert [line.split(" | ")[0] for line in lines if "fline" in line or "online |" in line] == [
+        "| offline",
+        "| offline",
+    ]
+    assert "Within 5% before and now: online." in lines
+    assert "| offline | 4 | 3 |" in lines
+
+
 def test_an_operation_that_only_one_kernel_has_is_a_pair() -> None:
     (pair,) = counted.pairs(result(PAIR[0]))
     assert (pair.trees, pair.last) == ((PAIR[0],), PAIR[0])
