@@ -31,8 +31,8 @@ OWN = (BASE, AGAIN, PATCHED, "stock")
 MODES = ("slow", "cached", "streaming", "published")
 """The values of memmap_init= in a kernel with all topics."""
 
-DEFERRED_INIT = ("background", "lazy")
-"""The values of deferred_init= with which boot goes on before all struct pages are written."""
+DEFERRED_INIT = ("eager", "background", "lazy")
+"""The values of deferred_init=. Only with the first does boot wait for all struct pages."""
 
 PUBLISHED = "published"
 """The mode that stands for Linux 7.4, which is expected to have Li Zhe's series."""

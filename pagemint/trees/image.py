@@ -11,7 +11,7 @@ from pagemint.base.progress import step
 from pagemint.base.run import run
 from pagemint.trees import objects, patches, trees
 from pagemint.trees.trees import Arch, Tree
-from pagemint.words import PATCHED
+from pagemint.words import DEFERRED_INIT, PATCHED
 
 _SELFTESTS: tuple[str, ...] = ("hmm-tests", "migration")
 # Further tests of memory. cow, for one, takes too long in an emulated guest.
@@ -37,6 +37,8 @@ class Kernel:
         module: pagemint_guest.ko for it.
         filler: pagemint.ko for it, if it is a stock kernel.
         modes: the values of its memmap_init=; none without the series.
+        deferred_init: the values of its deferred_init=; without the topic background it always
+            boots as with "eager".
         arch: the architecture that it was built for.
     """
 
@@ -45,6 +47,7 @@ class Kernel:
     module: Path
     filler: Path | None
     modes: tuple[str, ...] = field(default=(), kw_only=True)
+    deferred_init: tuple[str, ...] = field(default=("eager",), kw_only=True)
     arch: Arch = field(default=trees.X86, kw_only=True)
 
     @property
@@ -108,8 +111,16 @@ def kernel(tree: Tree, fragments: tuple[str, ...]) -> Kernel:
 
     module = cache.entry("modules", cache.digest(key, *sources), make_module)
     modes = patches.modes(tree.line) if tree.name == PATCHED else ()
-    own = module / "pagemint_guest.ko"
-    return Kernel(tree.name, built, own, None, modes=modes, arch=tree.arch)
+    able = "CONFIG_DEFERRED_SECTIONS=y" in (built / ".config").read_text()
+    return Kernel(
+        tree.name,
+        built,
+        module / "pagemint_guest.ko",
+        None,
+        modes=modes,
+        deferred_init=DEFERRED_INIT if able else DEFERRED_INIT[:1],
+        arch=tree.arch,
+    )
 
 
 def selftests(tree: Tree, *, others: bool = False) -> Path:

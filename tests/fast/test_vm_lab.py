@@ -24,6 +24,7 @@ from pagemint.guests.outside.scenarios import Record
 from pagemint.results.rows import Case, Check
 from pagemint.trees import sources, trees
 from pagemint.trees.image import Kernel
+from pagemint.words import DEFERRED_INIT
 
 
 def record(mode: str, digest: str, nanoseconds: int = 1_000_000) -> dict[str, Any]:
@@ -325,6 +326,35 @@ def test_kernels_take_turns_and_are_checked_once(
     assert [len(row.runs_ms) for row in outcome.binds] == [3, 3]
 
 
+@pytest.mark.parametrize(
+    ("lazy", "status"), [({"stress": "pass"}, 0), ({"stress": "fail"}, 1), ({}, 1)]
+)
+def test_memory_of_boot_is_used_in_each_mode_and_has_to_end_alike(
+    lazy: dict[str, str],
+    status: int,
+    guest: Guest,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    booted = []
+
+    def boot(self: Guest, kernel: Kernel, *_: object) -> tuple[list[Record], str]:
+        mode = self.append.partition("deferred_init=")[2]
+        booted.append((kernel.variant, mode))
+        ends = {"fio": "pass", "stress": "pass"} if mode != "lazy" else {"fio": "pass", **lazy}
+        test = {"scenario": "fio-fsdax", "said": "", "must_pass": False}
+        return [{**test, "check": name, "outcome": end} for name, end in ends.items()], ""
+
+    monkeypatch.setattr(Guest, "run", boot)
+    both = [KERNEL, replace(KERNEL, variant="patched", deferred_init=DEFERRED_INIT)]
+    outcome = runs.run(guest, both, {"foreign": lab.SCENARIOS["foreign"]}, 2, 1, 1 << 27)
+    assert booted == [("base", "eager"), *(("patched", mode) for mode in DEFERRED_INIT)]
+    assert len(outcome.checks) == 4
+    assert outcome.judge() == status
+    said = f"fail eager: pass, background: pass, lazy: {lazy.get('stress', 'missing')}\n"
+    assert (said in capsys.readouterr().err) == bool(status)
+
+
 def test_a_stock_kernel_is_base_until_the_module_is_loaded() -> None:
     modes = ("base", "module-off", "module")
     rows = binds.rows_of("fsdax", {"stock": [record(mode, "a") for mode in modes]}, 1 << 30)
@@ -547,7 +577,7 @@ def test_memory_is_used_after_a_boot_in_each_mode_and_compared(
         return [{**mine, **done}, {**mine, **last}], ""
 
     monkeypatch.setattr(Guest, "run", boot)
-    both = [KERNEL, replace(KERNEL, variant="patched")]
+    both = [KERNEL, replace(KERNEL, variant="patched", deferred_init=DEFERRED_INIT)]
     chosen = {"background": lab.SCENARIOS["background"]}
     outcome = runs.run(guest, both, chosen, 2, 1, 1 << 27)
     assert [check.tree for check in outcome.checks] == ["base", "patched"] * 4

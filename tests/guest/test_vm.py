@@ -191,7 +191,7 @@ def test_the_devices_work_as_memory(written: dict[str, Any]) -> None:
         ("background", "memory"),
         *(
             ("background", f"{mode}, {name}")
-            for mode in ("eager", *DEFERRED_INIT)
+            for mode in DEFERRED_INIT
             for name in BACKGROUND_CHECKS
         ),
         ("migrate", "moves between nodes"),

@@ -22,7 +22,7 @@ from pagemint.results.counted import BOOT, PERIOD, WAITS
 from pagemint.results.rows import Counts, Operation
 from pagemint.trees.image import Kernel
 from pagemint.trees.stock import StockKernel
-from pagemint.words import DEFERRED_INIT, PATCHED
+from pagemint.words import PATCHED
 
 FRAGMENTS = ("vm", "use", "count")
 """The files of pagemint/guests/config that configure the kernels."""
@@ -75,7 +75,7 @@ def run(kernels: list[Kernel], limit: float) -> list[Operation]:
             else:
                 found += count(kernel, limit)
                 found += count(kernel, limit, "operations-hot-added", spare=SPARE)
-                for mode in _deferred_init(kernel):
+                for mode in kernel.deferred_init:
                     append = f"deferred_init={mode} init_on_alloc=0"  # latencies without zeroing
                     found += count(kernel, limit, "operations-boot-memory", append=append)
         if not isinstance(kernel, StockKernel):
@@ -92,17 +92,11 @@ def boots(kernel: Kernel, limit: float, memory: Iterable[int] = MEMORY) -> list[
         memory: bytes of memory of the guests.
     """
     found = []
-    for size, mode in itertools.product(memory, _deferred_init(kernel)):
+    for size, mode in itertools.product(memory, kernel.deferred_init):
         name = f"{BOOT}{format_power(size)}, {mode}"
         with step(f"counting the {name} of the {kernel.variant} kernel"):
             found.append(_boot(kernel, limit, name, size, f"deferred_init={mode}"))
     return found
-
-
-def _deferred_init(kernel: Kernel) -> tuple[str, ...]:
-    """Return the ways in which a kernel can boot: eager, as base does, and deferred_init=."""
-    able = "CONFIG_DEFERRED_SECTIONS=y" in (kernel.built / ".config").read_text()
-    return ("eager", *(DEFERRED_INIT if able else ()))
 
 
 def _boot(kernel: Kernel, limit: float, name: str, memory: int, append: str) -> Operation:

@@ -142,7 +142,6 @@ def memory(nodes: int) -> Record:
         "mem_total_kib": meminfo()["MemTotal"] >> 10,
         "zones": sizes(),
         "deferred_nodes": nodes,
-        "goes_on": "Deferred" in meminfo(),
     }
 
 

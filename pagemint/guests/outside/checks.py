@@ -30,6 +30,27 @@ def checks_of(tree: str, records: list[Record]) -> list[Check]:
     return found
 
 
+def alike(found: dict[str, list[Check]]) -> list[Check]:
+    """Return the checks of a kernel, in which one fails that did not end alike in each mode.
+
+    Args:
+        found: the checks by the value of deferred_init= with which the kernel was booted.
+    """
+    each: dict[tuple[str, str, str], dict[str, Check]] = {}
+    for mode, checks in found.items():
+        for check in checks:
+            each.setdefault((check.scenario, check.tree, check.name), {})[mode] = check
+    judged = []
+    for ends in each.values():
+        check = next(iter(ends.values()))
+        outcomes = {mode: ends[mode].outcome if mode in ends else "missing" for mode in found}
+        if len(set(outcomes.values())) > 1:
+            said = ", ".join(f"{mode}: {outcome}" for mode, outcome in outcomes.items())
+            check = replace(check, outcome="fail", said=said, must_pass=True)
+        judged.append(check)
+    return judged
+
+
 def reasons() -> dict[tuple[str, str], str]:
     """Return why tests of others fail on both kernels, by scenario and name."""
     listed = tomllib.loads((files.GUESTS / "outside/known-failures.toml").read_text()).get(

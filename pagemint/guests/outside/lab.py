@@ -24,6 +24,8 @@ class Scenario:
         guest: the settings in which its guest differs from others.
         programs: the programs that it needs beside those of the lab.
         built: a file that exists only where the suite was built; "" if it is no suite.
+        boot_memory: whether it uses memory that boot left. A kernel runs it after a boot with each
+            deferred_init= that it has, and must end alike.
     """
 
     parts: tuple[str, ...]
@@ -32,6 +34,7 @@ class Scenario:
     guest: Mapping[str, Any] = field(default_factory=dict)
     programs: tuple[str, ...] = ()
     built: str = ""
+    boot_memory: bool = False
 
     def boots(self, variant: str) -> bool:
         """Whether it boots the kernel of that name."""
@@ -59,11 +62,12 @@ SCENARIOS = {
             "append": "memmap_shared=1",
         },
     ),
-    "kmem": Scenario(("kmem", "kmem-again")),
+    "kmem": Scenario(("kmem", "kmem-again"), boot_memory=True),
     # Memory behind the device is left alone by the one CPU, which is on the node below it.
     "virtio-mem": Scenario(
         ("virtio-mem",),
         guest={"device": SECTION_BYTES, "cpus": 1, "spare": 8 * SECTION_BYTES},
+        boot_memory=True,
     ),
     # The kernel's migration test uses two CPUs, and needs more to disturb them.
     "migrate": Scenario(("migrate", "folio", "migrate-selftest"), guest={"cpus": 3}),
@@ -83,6 +87,7 @@ SCENARIOS = {
         ("fio-fsdax", "fio-fsdax-mem", "fio-devdax", "stress", "selftests"),
         asked=True,
         programs=_FOREIGN_PROGRAMS,
+        boot_memory=True,
     ),
 }
 """The scenarios of x86."""

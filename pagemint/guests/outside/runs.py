@@ -75,12 +75,16 @@ def run(
         only_binds = tuple(part for part in scenario.parts if part in lab.TIMED)
         for names in (scenario.parts, *[only_binds] * (turns - 1)):
             for kernel in able if names else ():
-                what = f"{name}: running the {kernel.variant} kernel in a guest ({guest.accel})"
-                with step(what):
-                    said, _ = booted.run(kernel, ",".join(names), rebinds, private)
-                records[kernel.variant] += said
-                outcome.checks += checks.checks_of(kernel.variant, said)
-                outcome.status |= binds.judge_counts(said)
+                found = {}
+                for mode in kernel.deferred_init if scenario.boot_memory else DEFERRED_INIT[:1]:
+                    what = f"{name}: running the {kernel.variant} kernel in a guest"
+                    with step(f"{what} ({mode}, {guest.accel})"):
+                        started = replace(booted, append=f"{booted.append} deferred_init={mode}")
+                        said, _ = started.run(kernel, ",".join(names), rebinds, private)
+                    records[kernel.variant] += said
+                    found[mode] = checks.checks_of(kernel.variant, said)
+                    outcome.status |= binds.judge_counts(said)
+                outcome.checks += checks.alike(found)
         for part in scenario.parts:
             size = private if part == "private" else booted.device
             outcome.binds += binds.rows_of(part, records, size)
@@ -107,9 +111,8 @@ def check_boots(guest: Guest, kernel: Kernel) -> Check:
         boot(mode, f"memmap_init={mode}")
     if not kernel.modes:
         boot("base", "")
-    if next(iter(found.values()))["goes_on"]:
-        for mode in DEFERRED_INIT:
-            boot(mode, f"deferred_init={mode}")
+    for mode in kernel.deferred_init[1:]:
+        boot(mode, f"deferred_init={mode}")
     return judge_boots(kernel.variant, found)
 
 
@@ -121,7 +124,7 @@ def check_background(guest: Guest, kernel: Kernel) -> list[Check]:
     """
     found: dict[str, Record] = {}
     done: list[Check] = []
-    for mode in ("eager", *DEFERRED_INIT):
+    for mode in kernel.deferred_init:
         with step(f"{_BACKGROUND}: using memory that was booted {mode} ({guest.accel})"):
             booted = replace(guest, append=f"{guest.append} deferred_init={mode}")
             (*records, found[mode]), _ = booted.run(kernel, _BACKGROUND, 2, guest.device)
