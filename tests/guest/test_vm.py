@@ -133,7 +133,7 @@ BACKGROUND_CHECKS = (
     "memory failures",
     "huge pages",
     "gigantic pages",
-    "blocks offline and online",
+    "blocks offline or removed, and back",
     "contiguous memory",
     "a full memory cgroup",
     "the local node first",

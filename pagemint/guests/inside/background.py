@@ -41,7 +41,7 @@ def everything() -> Iterator[Record]:
         "huge pages": _take_huge_pages,
         "gigantic pages": _take_gigantic_pages,
         # Dissolves the huge pages of these blocks.
-        "blocks offline and online": _change,
+        "blocks offline or removed, and back": _change,
         "contiguous memory": _take_contiguous,
         "a full memory cgroup": _fill_cgroup,
         "the local node first": _fill_local_node,
@@ -172,18 +172,21 @@ def _fail() -> str:
 
 
 def _change() -> str:
-    """Take free blocks offline and back."""
+    """Take free blocks offline, or remove them, and take them back."""
     changed = 0
     for block in deferred_blocks()[:CHANGED] or reversed(_blocks()):
         try:
-            put(block / "state", "offline")
+            if changed % 2:
+                put(block / "state", "offline")
+            else:
+                put(PROBE / "replug", str(_first(block)))
         except OSError:
             continue  # it has pages that cannot move
         put(block / "state", "online")
         changed += 1
         if changed == CHANGED:
             break
-    expect(changed == CHANGED, f"{changed} blocks went offline")
+    expect(changed == CHANGED, f"only {changed} blocks could go")
     return f"{changed} blocks"
 
 

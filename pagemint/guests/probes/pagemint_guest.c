@@ -23,6 +23,7 @@
  *            those that are allocated already; write 0: free all of them
  *   latency  cycles of an allocation of the last write: median, 99th percentile, most
  *   stray    write a PFN: read its struct page, whether the page is online or not
+ *   replug   write the first PFN of a memory block: remove the block, and add it again
  *
  * Works on kernels with and without the series.
  */
@@ -31,6 +32,8 @@
 #include <linux/kernel.h>
 #include <linux/kprobes.h>
 #include <linux/ktime.h>
+#include <linux/memory.h>
+#include <linux/memory_hotplug.h>
 #include <linux/memremap.h>
 #include <linux/mm.h>
 #include <linux/module.h>
@@ -477,6 +480,17 @@ static int stray_set(void *data, u64 pfn)
 }
 DEFINE_SIMPLE_ATTRIBUTE(stray_fops, NULL, stray_set, "%llu\n");
 
+#ifdef CONFIG_MEMORY_HOTREMOVE
+static int replug_set(void *data, u64 pfn)
+{
+	const u64 start = PFN_PHYS(pfn), size = memory_block_size_bytes();
+	int err = offline_and_remove_memory(start, size);
+
+	return err ?: add_memory(memory_add_physaddr_to_nid(start), start, size, MHP_NONE);
+}
+DEFINE_SIMPLE_ATTRIBUTE(replug_fops, NULL, replug_set, "%llu\n");
+#endif
+
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 19, 0)
 static void private_free(struct folio *folio)
 {
@@ -658,6 +672,9 @@ static int __init pagemint_guest_init(void)
 	debugfs_create_file("allocate", 0200, dir, NULL, &allocate_fops);
 	debugfs_create_file("latency", 0400, dir, NULL, &latency_fops);
 	debugfs_create_file("stray", 0200, dir, NULL, &stray_fops);
+#ifdef CONFIG_MEMORY_HOTREMOVE
+	debugfs_create_file("replug", 0200, dir, NULL, &replug_fops);
+#endif
 	add_folios(dir);
 	return 0;
 }
