@@ -21,8 +21,11 @@ extern const char *host_patching;
 void host_die(const char *why) __attribute__((noreturn));
 /* Map memory at an address; unless @writable, any access to it faults. */
 void fixed_map(unsigned long addr, unsigned long size, int writable);
-/* The bytes of the mapping at @base that are in huge pages, as a kernel maps its memory. */
-unsigned long huge_bytes(const void *base);
+/*
+ * Map memory at an address: shared memory fd= of the command if it is given, else
+ * private huge pages, all of them touched. Answers huge=, the bytes in huge pages.
+ */
+void map_answering(struct native_request *r, void *at, unsigned long size);
 /* Whether the CPU has a feature, by its name in __builtin_cpu_supports(). */
 int cpu_has(const char *feature);
 

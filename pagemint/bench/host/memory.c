@@ -54,24 +54,13 @@ unsigned long native_faults(void)
 NATIVE_COMMAND(memory)
 {
 	unsigned long first = native_number(r, "first"), pages = native_number(r, "pages");
-	long fd = native_number_or(r, "fd", -1);
-	int how = fd >= 0 ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-	void *p;
 
 	if (memory.pages)
 		munmap(memory_page(memory.first_pfn), memory.pages * PAGE);
 	memory.pages = 0;
-	p = mmap(memory_page(first), pages * PAGE, PROT_READ | PROT_WRITE,
-		 MAP_FIXED_NOREPLACE | how, fd, 0);
-	if (p != memory_page(first))
-		command_refuse(r, "memory", "fails: no memory can be mapped there");
+	map_answering(r, memory_page(first), pages * PAGE);
 	memory.first_pfn = first;
 	memory.pages = pages;
-	if (fd < 0) {
-		madvise(p, pages * PAGE, MADV_HUGEPAGE);
-		__builtin_memset(p, 0xa5, pages * PAGE);
-	}
-	native_answer(r, "huge", fd < 0 ? huge_bytes(p) : 0);
 }
 
 static int show_all(void)

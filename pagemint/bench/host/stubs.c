@@ -11,6 +11,9 @@
 
 #include "host.h"
 
+/* Define a stand-in that does nothing, and returns 0 to those who read what it returns. */
+#define NOTHING(name)	long name(void) { return 0; }
+
 /* Functions that do nothing in the kernel, either. */
 
 asm(".globl k___fentry__\n k___fentry__: ret\n"
@@ -18,39 +21,20 @@ asm(".globl k___fentry__\n k___fentry__: ret\n"
 
 /* There is only one task: locks need not be taken, and no interrupt comes. */
 
-unsigned long k__raw_spin_lock_irqsave(void *lock)
-{
-	return 0;
-}
-
-void k__raw_spin_unlock_irqrestore(void *lock, unsigned long flags)
-{
-}
-
-void k__raw_spin_lock_irq(void *lock)
-{
-}
-
-void k__raw_spin_unlock_irq(void *lock)
-{
-}
-
-void k___rcu_read_lock(void)
-{
-}
-
-void k___rcu_read_unlock(void)
-{
-}
+NOTHING(k__raw_spin_lock_irqsave)
+NOTHING(k__raw_spin_unlock_irqrestore)
+NOTHING(k__raw_spin_lock_irq)
+NOTHING(k__raw_spin_unlock_irq)
+NOTHING(k_mutex_lock)
+NOTHING(k_mutex_unlock)
+NOTHING(k___rcu_read_lock)
+NOTHING(k___rcu_read_unlock)
+NOTHING(k_touch_softlockup_watchdog)
 
 int k___SCT__cond_resched(void)
 {
 	late_switch();
 	return 0;
-}
-
-void k_touch_softlockup_watchdog(void)
-{
 }
 
 PER_CPU unsigned long k___ref_stack_chk_guard = 0x5bd1e995;
@@ -142,13 +126,8 @@ struct key {
 /* Control groups are on, but no folio is charged to one, and nobody waits for one. */
 struct key k_memory_cgrp_subsys_enabled_key = { .enabled = 1 };
 
-void k___mem_cgroup_uncharge(void *folio)
-{
-}
-
-void k___wake_up(void)
-{
-}
+NOTHING(k___mem_cgroup_uncharge)
+NOTHING(k___wake_up)
 
 /* online_pages() calls the notifiers between initialising and freeing the pages. */
 
@@ -166,37 +145,15 @@ int k_memory_notify(unsigned long what, void *arg)
 	return 0;
 }
 
-int k_node_notify(unsigned long what, void *arg)
-{
-	return 0;
-}
+NOTHING(k_node_notify)
 
 /* online_pages() does not do this here: sections stay offline, and pageblocks isolated. */
-
-void k_online_mem_sections(unsigned long start_pfn, unsigned long end_pfn)
-{
-}
-
-void k_undo_isolate_page_range(unsigned long start_pfn, unsigned long end_pfn)
-{
-}
-
-int k_native_nothing(void)
-{
-	return 0;
-}
-
-void k_kswapd_run(int nid)
-{
-}
-
-void k_kcompactd_run(int nid)
-{
-}
-
-void k_writeback_set_ratelimit(void)
-{
-}
+NOTHING(k_online_mem_sections)
+NOTHING(k_undo_isolate_page_range)
+NOTHING(k_native_nothing)
+NOTHING(k_kswapd_run)
+NOTHING(k_kcompactd_run)
+NOTHING(k_writeback_set_ratelimit)
 
 /* A task that compacts nothing. */
 static char task[1 << 16];
@@ -209,16 +166,6 @@ PER_CPU struct hot {
 	char rest[48];
 } k_pcpu_hot = { .current_task = task, .preempt_count = (int)0x80000000 };
 extern struct hot k_const_pcpu_hot __attribute__((alias("k_pcpu_hot")));
-
-/* One thread. */
-
-void k_mutex_lock(void *lock)
-{
-}
-
-void k_mutex_unlock(void *lock)
-{
-}
 
 /* Kernel code counts here, but nothing preempts it. */
 PER_CPU unsigned long k___preempt_count = 0x80000000;
@@ -237,17 +184,12 @@ int k_range_contains_unaccepted_memory(uint64_t start, unsigned long size)
 	return unaccepted_memory;
 }
 
-void k_accept_memory(uint64_t start, unsigned long size)
-{
-}
+NOTHING(k_accept_memory)
 
 /* The preemption model of Debian's kernel: PREEMPT_LAZY, and PREEMPT_VOLUNTARY on 6.12. */
 static int preempt_lazy = 1;
 
-int k_preempt_model_full(void)
-{
-	return 0;
-}
+NOTHING(k_preempt_model_full)
 
 int k_preempt_model_lazy(void)
 {

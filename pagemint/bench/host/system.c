@@ -56,7 +56,8 @@ void fixed_map(unsigned long addr, unsigned long size, int writable)
 		host_die("system: a fixed address is taken");
 }
 
-unsigned long huge_bytes(const void *base)
+/* The bytes of the mapping at @base that are in huge pages, as a kernel maps its memory. */
+static unsigned long huge_bytes(const void *base)
 {
 	unsigned long start, kb = 0;
 	char line[256];
@@ -72,4 +73,18 @@ unsigned long huge_bytes(const void *base)
 	if (f)
 		fclose(f);
 	return kb << 10;
+}
+
+void map_answering(struct native_request *r, void *at, unsigned long size)
+{
+	long fd = native_number_or(r, "fd", -1);
+	int how = fd >= 0 ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+
+	if (mmap(at, size, PROT_READ | PROT_WRITE, MAP_FIXED_NOREPLACE | how, fd, 0) != at)
+		command_refuse(r, "memory", "fails: no memory can be mapped there");
+	if (fd < 0) {
+		madvise(at, size, MADV_HUGEPAGE);
+		memset(at, 0xa5, size);
+	}
+	native_answer(r, "huge", fd < 0 ? huge_bytes(at) : 0);
 }

@@ -32,26 +32,14 @@ void native_need_memmap(struct native_request *r, unsigned long pfn, unsigned lo
 NATIVE_COMMAND(map)
 {
 	unsigned long first = native_number(r, "first"), pages = native_number(r, "pages");
-	long fd = native_number_or(r, "fd", -1);
-	unsigned long size = pages * tree_at(0)->page_size;
-	int how = fd >= 0 ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-	void *p;
 
 	if (window.base)
 		munmap(window.base, window.pages * tree_at(0)->page_size);
 	window.base = NULL;
-	p = mmap(window_page(first), size, PROT_READ | PROT_WRITE, MAP_FIXED_NOREPLACE | how,
-		 fd, 0);
-	if (p != window_page(first))
-		command_refuse(r, "memory", "fails: no memory can be mapped there");
+	map_answering(r, window_page(first), pages * tree_at(0)->page_size);
 	window.first_pfn = first;
 	window.pages = pages;
-	window.base = p;
-	if (fd < 0) {
-		madvise(p, size, MADV_HUGEPAGE);
-		memset(p, 0xa5, size);
-	}
-	native_answer(r, "huge", fd < 0 ? huge_bytes(p) : 0);
+	window.base = window_page(first);
 }
 
 /*
