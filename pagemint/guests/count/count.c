@@ -12,12 +12,6 @@
  *
  *   WINDOW NAME INSTRUCTIONS STEPS STORED LOADED LOCKED CALLS
  *
- * With watch=ADDRESS,until=ADDRESS,firsts=FILE it also writes, for each block of
- * 2 MiB of the memory between these addresses, which function stored first to it
- * since the last mark:
- *
- *   WINDOW ADDRESS NAME
- *
  * With mappings=FILE it copies /proc/self/smaps to that file at each mark: the
  * mappings of QEMU, and how much of each the host backs. The last copy stays.
  *
@@ -88,16 +82,10 @@ struct function {
 static struct function *functions;
 static size_t nr_functions;
 static uint64_t mark;
-static FILE *out, *firsts_out;
+static FILE *out;
 static const char *mappings_out;
 static unsigned int window;
 static bool copies_data;
-
-enum { BLOCK_SHIFT = 21 };
-
-/* The watched addresses, and for each of their blocks the function that stored first. */
-static uint64_t watch_start, watch_end;
-static struct function **firsts;
 
 /*
  * How many of the latest stores of the executing instruction form a row in which each is 8 bytes
@@ -130,18 +118,6 @@ static struct function *function_at(uint64_t addr)
 	return low ? &functions[low - 1] : NULL;
 }
 
-static void write_firsts(void)
-{
-	for (uint64_t addr = watch_start; addr < watch_end; addr += 1 << BLOCK_SHIFT) {
-		struct function **first = &firsts[(addr - watch_start) >> BLOCK_SHIFT];
-
-		if (*first)
-			fprintf(firsts_out, "%u %" PRIx64 " %s\n", window, addr, (*first)->name);
-		*first = NULL;
-	}
-	fflush(firsts_out);
-}
-
 static void write_mappings(void)
 {
 	FILE *from = fopen("/proc/self/smaps", "r"), *to = fopen(mappings_out, "w");
@@ -158,8 +134,6 @@ static void write_mappings(void)
 
 static void on_mark(unsigned int cpu, void *data)
 {
-	if (firsts)
-		write_firsts();
 	if (mappings_out)
 		write_mappings();
 	for (struct function *f = functions; f < functions + nr_functions; f++) {
@@ -205,12 +179,6 @@ static void on_memory(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t add
 		return;
 	}
 	f->stored += size;
-	if (addr >= watch_start && addr < watch_end) {
-		struct function **first = &firsts[(addr - watch_start) >> BLOCK_SHIFT];
-
-		if (!*first)
-			*first = f;
-	}
 	falling = falling && addr + 8 == last_store ? falling + 1 : 1;
 	last_store = addr;
 	/*
@@ -345,19 +313,6 @@ static const char *value_of(const char *name, int argc, char **argv)
 	return NULL;
 }
 
-static bool watch(const char *start, const char *end, const char *path)
-{
-	if (!start)
-		return true;
-	firsts_out = end && path ? fopen(path, "w") : NULL;
-	if (!firsts_out)
-		return false;
-	watch_start = strtoull(start, NULL, 16);
-	watch_end = strtoull(end, NULL, 16);
-	firsts = calloc((watch_end - watch_start) >> BLOCK_SHIFT, sizeof(*firsts));
-	return firsts;
-}
-
 EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, char **argv)
 {
 	const char *path = value_of("out", argc, argv), *address = value_of("mark", argc, argv);
@@ -365,11 +320,6 @@ EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int
 	out = path ? fopen(path, "w") : NULL;
 	if (!out || !address || !read_map(value_of("map", argc, argv))) {
 		fprintf(stderr, "count: cannot read map= or write out=, or mark= is missing\n");
-		return -1;
-	}
-	if (!watch(value_of("watch", argc, argv), value_of("until", argc, argv),
-		   value_of("firsts", argc, argv))) {
-		fprintf(stderr, "count: until= is missing, or cannot write firsts=\n");
 		return -1;
 	}
 	mark = strtoull(address, NULL, 16);
