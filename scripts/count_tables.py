@@ -73,34 +73,30 @@ def section() -> Iterator[str]:
     same = [pair.last.name for pair in operations if _is_same(pair)]
     for pair in operations:
         if pair.last.name not in same:
-            yield _row(pair.last.name, *_amounts(pair))
+            yield row(pair.last.name, *_amounts(pair))
     if same:
         yield from ("", f"Within {_SAME:.0%} before and now: {'; '.join(same)}.")
     yield from ("", _WAITS)
     for pair in operations:
         ended = _calls(pair, counted.PERIOD)
         if len(set(ended)) > 1 and any(any(_calls(pair, wait)) for wait in counted.WAITS):
-            yield _row(pair.last.name, *map(str, ended))
+            yield row(pair.last.name, *map(str, ended))
     if boots := counted.boots(newest):
         yield from ("", _BOOTS)
         for boot in boots:
             memory, _, mode = boot.name.removeprefix(counted.BOOT).partition(", ")
             amounts = [counted.in_words(of(boot.total), name) for name, of in MEASURES.items()]
-            yield _row(
-                memory,
-                _kernel(boot, mode),
-                *amounts,
-                counted.in_words(boot.resident, "bytes stored"),
-            )
+            resident = counted.in_words(boot.resident, "bytes stored")
+            yield row(memory, _kernel(boot, mode), *amounts, resident)
     if latencies := [one for one in newest.counts if one.latency]:
         yield from ("", _LATENCY)
         for one in latencies:
             what, _, mode = one.name.removeprefix("allocate ").partition(", ")
-            yield _row(what, _kernel(one, mode), *(f"{count:,}" for count in one.latency))
+            yield row(what, _kernel(one, mode), *(f"{count:,}" for count in one.latency))
     yield from ("", _MODULE, "", *_STOCK)
     for result in kept.stock_counts():
         for pair in counted.pairs(result):
-            yield _row(result.kernel.version, pair.last.name, *_amounts(pair))
+            yield row(result.kernel.version, pair.last.name, *_amounts(pair))
     yield ""
 
 
@@ -108,7 +104,8 @@ def _kernel(operation: Operation, mode: str) -> str:
     return "base" if operation.tree == "base" else f"patched, {mode}"
 
 
-def _row(*cells: str) -> str:
+def row(*cells: str) -> str:
+    """Return a row of a table."""
     return f"| {' | '.join(cells)} |"
 
 

@@ -47,7 +47,8 @@ def written_again(listed: Path) -> tuple[str, str]:
         Failure: the text lacks a figure of the list, or a result lacks a row.
     """
     heads = [line for line in listed.read_text().splitlines() if line.endswith(".json")]
-    sources = [_source(files.RESULTS / name) for name in heads]
+    results = [reader.read(str(files.RESULTS / name)) for name in heads]
+    sources = [_Counts(one) if one.counts else _Times(one) for one in results]
     text, at, lines = text_of(listed).read_text(), 0, list(heads)
     for was, call in _figures(listed):
         words = r"\s+".join(map(re.escape, was.split()))
@@ -143,8 +144,10 @@ class _Times:
 
     def walk_ns(self, workload: str, variant: str, **case: object) -> str:
         """Nanoseconds a page of the walk that frees the pages."""
-        row, walk = self._walk(workload, variant, case)
-        return f"{walk * 1e6 / row.case.pages:.1f}"
+        row = self._row(workload, variant, case)
+        if not row.walk_ms:
+            raise _MissingError(f"the walk of {_named(workload, variant, case)}")
+        return f"{statistics.median(row.walk_ms) * 1e6 / row.case.pages:.1f}"
 
     def gb_per_s(self, workload: str, variant: str, **case: object) -> str:
         """Gigabytes a second of a copy."""
@@ -174,31 +177,22 @@ class _Times:
             raise _MissingError(f"the limit beside {_named(workload, variant, case)}")
         return f"{estimates.share_of_limit(limit, row):.2f}"
 
-    def _walk(self, workload: str, variant: str, case: dict[str, object]) -> tuple[Row, float]:
-        row = self._row(workload, variant, case)
-        if not row.walk_ms:
-            raise _MissingError(f"the walk of {_named(workload, variant, case)}")
-        return row, statistics.median(row.walk_ms)
-
     def _row(self, workload: str, variant: str, case: dict[str, object]) -> Row:
-        rows = self._rows(workload, variant, case)
-        if not rows:
-            raise _MissingError(_named(workload, variant, case))
-        return max(rows, key=lambda row: row.case.device_bytes)
-
-    def _rows(self, workload: str, variant: str, case: dict[str, object]) -> list[Row]:
         wanted = {"workload": workload, "threads": 1, **case}
         if "block" in wanted:
             wanted["block_bytes"] = parse_size(str(wanted.pop("block")))
         # Copies and steps do not return for each page: they are timed with one kind of returns.
         if workload != "folio" and "operation" not in wanted:
             wanted.setdefault("returns", "plain")
-        return [
+        rows = [
             row
             for row in self._result.rows
             if row.variant == variant
             and all(getattr(row.case, name) == value for name, value in wanted.items())
         ]
+        if not rows:
+            raise _MissingError(_named(workload, variant, case))
+        return max(rows, key=lambda row: row.case.device_bytes)
 
 
 class _Counts:
@@ -242,11 +236,6 @@ class _Counts:
         raise _MissingError(f"the count of {' '.join(filter(None, (function, operation, tree)))}")
 
 
-def _source(file: Path) -> _Times | _Counts:
-    result = reader.read(str(file))
-    return _Counts(result) if result.counts else _Times(result)
-
-
 def _figures(listed: Path) -> Iterator[tuple[str, str]]:
     """Yield the value and the call of each figure in a list."""
     for line in listed.read_text().splitlines():
@@ -261,13 +250,11 @@ def _value(call: str, sources: list[_Times | _Counts], listed: Path) -> str:
     assert isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name), call
     given = [ast.literal_eval(argument) for argument in tree.args]
     named = {word.arg or "": ast.literal_eval(word.value) for word in tree.keywords}
-    method = next(
-        (getattr(source, tree.func.id) for source in sources if hasattr(source, tree.func.id)), None
-    )
-    if method is None:
+    able = [source for source in sources if hasattr(source, tree.func.id)]
+    if not able:
         raise Failure(f"{listed}: no result has {tree.func.id}()", "name one above the figures")
     try:
-        return str(method(*given, **named))
+        return str(getattr(able[0], tree.func.id)(*given, **named))
     except _MissingError as error:
         raise Failure(f"{listed} names results without {error}", "name others") from None
 

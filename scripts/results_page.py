@@ -12,7 +12,7 @@ from pagemint import cli
 from pagemint.base import returns
 from pagemint.results import cases, headlines
 from pagemint.results.headlines import KINDS, Headline
-from pagemint.results.rows import Case, Result
+from pagemint.results.rows import Result
 from pagemint.results.verdict import Judged
 from pagemint.send import kept
 
@@ -80,7 +80,7 @@ def page() -> str:
 def table() -> str:
     """Return the table of the README: the rows in which ours leads Linux 7.4, then fsdax."""
     kinds = [kind for kind in KINDS if kind.short]
-    rows = [f"| CPU | {' | '.join(kind.short for kind in kinds)} |", "|---" * len(kinds) + "|---|"]
+    rows = [count_tables.row("CPU", *(kind.short for kind in kinds)), "|---" * len(kinds) + "|---|"]
     for judged in map(Judged, kept.benches()):
         changed = set(kept.changed(judged.result))
         found = {headlines.kind_of(one.ours.row.case): one for one in headlines.chosen(judged)}
@@ -88,8 +88,13 @@ def table() -> str:
         cells = [_core(judged) + (_EARLIER if every else "")]
         for kind in kinds:
             mark = _EARLIER if kind.workload in changed and not every else ""
-            cells.append(_cell(found.get(kind), mark))
-        rows.append(f"| {' | '.join(cells)} |")
+            one = found.get(kind)
+            if one and one.expected:
+                before, ours = one.expected.time.value, one.ours.time.value
+                cells.append(f"{before:.0f} to {ours:.0f} ms, {one.over_expected}{mark}")
+            else:
+                cells.append("-")
+        rows.append(count_tables.row(*cells))
     if any(_EARLIER in row for row in rows):
         rows += ["", f"{_EARLIER} An earlier state of the patches. -: not measured."]
     return "\n".join([*rows, ""])
@@ -111,7 +116,11 @@ def _machine(result: Result) -> Iterator[str]:
         f"{host.compiler}, {host.date:%-d %B %Y}: [{name}](results/{name}).{_changed(judged)}"
     )
     for how in dict.fromkeys((returns.PLAIN, kernel.returns or returns.PLAIN)):
-        lines = [one for one in headlines.chosen(judged, how) if _in_table(one, how)]
+        lines = []
+        for one in headlines.chosen(judged, how):
+            case = one.ours.row.case
+            if headlines.kind_of(case) and case.returns == how and not cases.is_copy(case):
+                lines.append(one)
         if lines:
             yield from ("", f"### {cases.returns_of(how)}", "", *_HEAD, *map(_row, lines))
     yield ""
@@ -127,13 +136,8 @@ def _changed(judged: Judged) -> str:
     return f" Changed since: {names}."
 
 
-def _in_table(one: Headline, how: str) -> bool:
-    case = one.ours.row.case
-    return bool(headlines.kind_of(case)) and case.returns == how and not cases.is_copy(case)
-
-
 def _row(one: Headline) -> str:
-    cells = [
+    return count_tables.row(
         one.title,
         f"{one.before.time.value:.1f}",
         f"{one.expected.time.value:.1f}" if one.expected else "-",
@@ -141,8 +145,7 @@ def _row(one: Headline) -> str:
         f"{one.gain.headline:.2f}x ({one.interval})",
         one.over_expected.replace("?", "-"),
         one.share.replace("?", "-"),
-    ]
-    return f"| {' | '.join(cells)} |"
+    )
 
 
 def _steps(judged: Judged) -> Iterator[str]:
@@ -152,26 +155,16 @@ def _steps(judged: Judged) -> Iterator[str]:
         return
     yield from (_STEPS_TITLE.format(_core(judged)), "| step | 7.3 | ours |", "|---|---:|---:|")
     for case in members:
-        before, now = (_ns(judged, case, variant) for variant in ("base", "patched"))
-        yield f"| {cases.title(case)} | {before} | {now} |"
+        times = (judged.lines[case][variant].time.value for variant in ("base", "patched"))
+        yield count_tables.row(
+            cases.title(case), *(f"{ms * 1e6 / case.times:,.0f}" for ms in times)
+        )
     yield ""
-
-
-def _ns(judged: Judged, case: Case, variant: str) -> str:
-    return f"{judged.lines[case][variant].time.value * 1e6 / case.times:,.0f}"
 
 
 def _core(judged: Judged) -> str:
     family, model, *_ = judged.result.host.family_model_stepping
     return _CORES[family, model]
-
-
-def _cell(one: Headline | None, mark: str) -> str:
-    """Return the times and the gain over Linux 7.4, with a mark."""
-    if not one or not one.expected:
-        return "-"
-    before, ours = one.expected.time.value, one.ours.time.value
-    return f"{before:.0f} to {ours:.0f} ms, {one.over_expected}{mark}"
 
 
 def main() -> int:

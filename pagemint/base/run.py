@@ -52,9 +52,22 @@ def run(
     child = None
     try:
         # Ctrl-C between the start of the child and this assignment would leave it running.
-        with interruption_put_off():
-            child = _start(argv, cwd, env, stdin, what)
+        with interruption_put_off(), (stdin or Path(os.devnull)).open("rb") as file:
+            child = subprocess.Popen(
+                argv,
+                cwd=cwd,
+                env=env,
+                stdin=file,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                errors="replace",
+                start_new_session=True,
+                close_fds=False,  # see cache.locked()
+            )
         stdout, stderr = child.communicate(timeout=limit)
+    except (FileNotFoundError, PermissionError) as error:
+        raise _missing(str(argv[0]), what) from error
     except subprocess.TimeoutExpired as error:
         assert child is not None
         _end_group(child)
@@ -71,37 +84,15 @@ def run(
     if log is not None:
         log.write_text(stdout + stderr)
     if child.returncode != 0:
-        command = shlex.join(map(str, argv))
+        code = child.returncode
+        how = f"ended by {signal.Signals(-code).name}" if code < 0 else f"exit status {code}"
         raise Failure(
-            f"{what} failed: {_telling_line(stderr) or _telling_line(stdout) or _status(child)}",
-            f"the whole output is in {log}" if log else f"the command was: {command}",
+            f"{what} failed: {_telling_line(stderr) or _telling_line(stdout) or how}",
+            f"the whole output is in {log}"
+            if log
+            else f"the command was: {shlex.join(map(str, argv))}",
         )
     return stdout
-
-
-def _start(
-    argv: Sequence[str | Path],
-    cwd: Path | None,
-    env: Mapping[str, str] | None,
-    stdin: Path | None,
-    what: str,
-) -> subprocess.Popen[str]:
-    try:
-        with (stdin or Path(os.devnull)).open("rb") as file:
-            return subprocess.Popen(
-                argv,
-                cwd=cwd,
-                env=env,
-                stdin=file,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-                errors="replace",
-                start_new_session=True,
-                close_fds=False,  # see cache.locked()
-            )
-    except (FileNotFoundError, PermissionError) as error:
-        raise _missing(str(argv[0]), what) from error
 
 
 @contextmanager
@@ -134,11 +125,6 @@ def _missing(program: str, what: str) -> Failure:
     if part and part.needs == "fetch":
         remedy = "run this on Debian, or give a kernel tree with --ksrc DIR"
     return MachineFailure(f"{what} needs the program {program}, which cannot be run here", remedy)
-
-
-def _status(child: subprocess.Popen[str]) -> str:
-    code = child.returncode
-    return f"ended by {signal.Signals(-code).name}" if code < 0 else f"exit status {code}"
 
 
 def _telling_line(output: str) -> str | None:

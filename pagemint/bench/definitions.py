@@ -2,7 +2,7 @@
 """Finds the objects that define what a tree's code needs, and base's code does not."""
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -87,16 +87,17 @@ def with_definitions(one: Named, base: Named, config: Config, given: Collection[
     while wanted:
         known |= wanted
         needed = set()
-        for place, names in _by_place(one.tree.path, wanted).items():
-            if place in code:
-                continue
+        places: dict[str, set[str]] = {}
+        for symbol, place in sorted(definitions(one.tree.path, wanted).items()):
+            places.setdefault(place, set()).add(symbol)
+        for place in (at for at in places if at not in code):
             try:
                 objects.build(one.tree, config, [place])
             except MachineFailure:
                 raise
             except Failure:
                 continue  # not in this configuration; the symbols have no stand-in then
-            names &= set(symbols(one.built / place, defined=True))
+            names = places[place] & set(symbols(one.built / place, defined=True))
             if names:
                 code[place] = one.built / place
                 exported[place] = sorted(names)
@@ -108,11 +109,3 @@ def with_definitions(one: Named, base: Named, config: Config, given: Collection[
 
 def _of(files: Iterable[Path], *, defined: bool) -> set[str]:
     return {symbol for file in files for symbol in symbols(file, defined=defined)}
-
-
-def _by_place(tree: Path, wanted: Collection[str]) -> Mapping[str, set[str]]:
-    """Return the symbols that each object seems to define."""
-    found: dict[str, set[str]] = {}
-    for symbol, place in sorted(definitions(tree, wanted).items()):
-        found.setdefault(place, set()).add(symbol)
-    return found

@@ -114,18 +114,17 @@ def compile_glue(one: Named, half: KernelHalf, work: Path) -> Glue:
         for source in half.sources
         if source.stem not in faults
     }
-    return Glue(one, _label(one, work), parts, faults)
+    # The glue refers to the tree's name, so that trees with the same code have the same objects.
+    name = f'native_tree_name:\n\t.asciz "{one.name}"\n'
+    code = f".section .rodata\n.globl native_tree_name\n{name}"
+    return Glue(one, _assembled(code, work / f"label-{one.prefix}.o"), parts, faults)
 
 
 def _lab_glue(one: Named, half: KernelHalf) -> Path:
     """Return the directory with the objects of the lab's files, made if it is not in the cache."""
     files = sorted({*half.sources, *half.headers} - half.own.keys())
-    key = cache.digest(
-        str(one.built),
-        *cache.named(files),
-        Path(__file__),
-        Path(objects.__file__),
-    )
+    own = Path(__file__), Path(objects.__file__)
+    key = cache.digest(str(one.built), *cache.named(files), *own)
     # scripts/mutants repeats the compiler's commands, which name the directory.
     return cache.entry("glue", key, lambda work: _compile(one, files, work), in_place=True)
 
@@ -143,13 +142,6 @@ def gap(number: int, work: Path) -> Path:
         f'.section {name},"ax"\n.balign {_LINE}\n.skip {bytes_}\n' for name in _CODE_SECTIONS
     )
     return _assembled(code, work / "gap.o")
-
-
-def _label(one: Named, work: Path) -> Path:
-    """Return an object with the name of a tree, which the glue refers to."""
-    symbol = "native_tree_name"
-    code = f'.section .rodata\n.globl {symbol}\n{symbol}:\n\t.asciz "{one.name}"\n'
-    return _assembled(code, work / f"label-{one.prefix}.o")
 
 
 def _assembled(code: str, made: Path) -> Path:

@@ -7,7 +7,7 @@ text of glue and workloads names the objects that they need; see host/native.h.
 """
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -204,10 +204,16 @@ def link_halves(
     parts = [work / "host", *kernel.values(), *plain, work / "symbols.ld"]
     run([*argv, *parts], what="linking the host")
     names = {f"t{at}": name for at, name in enumerate(kernel)}
-    sites = _return_sites(run(["readelf", "-rW", work / "host"], what="reading relocations"))
+    # Each jump to the return thunk; the relocation is behind the opcode.
+    sites = re.findall(
+        r"^([0-9a-f]{16}) +\w+ R_X86_64_(?:PLT|PC)32 +\w+ +(t\d+)___x86_return_thunk - 4$",
+        run(["readelf", "-rW", work / "host"], what="reading relocations"),
+        re.MULTILINE,
+    )
     if not sites:
         raise Failure("the host has no return sites", "use the compiler that built the kernel")
-    (work / "sites").write_text("".join(f"{names[one]} {site:x}\n" for one, site in sites))
+    found = sorted((names[prefix], int(address, 16) - 1) for address, prefix in {*sites})
+    (work / "sites").write_text("".join(f"{name} {site:x}\n" for name, site in found))
 
 
 def stand_ins(plain: Sequence[Path]) -> set[str]:
@@ -258,24 +264,8 @@ def _lacks(glue: Sequence[Glue], half: KernelHalf, given: set[str]) -> list[tupl
 
 def _undefined(source: Path, symbol: str, tree: Tree) -> Failure:
     """Return the failure of a workload file of the user's that lacks an object."""
-    found = definitions.definition(tree.path, symbol)
+    found, needs = definitions.definition(tree.path, symbol), f"{source.name} needs {symbol}, which"
+    linux = f"Linux {tree.version}"
     if not found:
-        return Failure(
-            f"{source.name} needs {symbol}, which Linux {tree.version} does not define",
-            "define it in the file",
-        )
-    return Failure(
-        f"{source.name} needs {symbol}, which {found} of Linux {tree.version} defines",
-        f'add "{found}" to its NATIVE_OBJECTS()',
-    )
-
-
-def _return_sites(relocations: str) -> Iterable[tuple[str, int]]:
-    """Return the prefix and address of each jump to the return thunk, from `readelf -rW`."""
-    found = re.findall(
-        r"^([0-9a-f]{16}) +\w+ R_X86_64_(?:PLT|PC)32 +\w+ +(t\d+)___x86_return_thunk - 4$",
-        relocations,
-        re.MULTILINE,
-    )
-    # The relocation is behind the opcode.
-    return sorted({(prefix, int(address, 16) - 1) for address, prefix in found})
+        return Failure(f"{needs} {linux} does not define", "define it in the file")
+    return Failure(f"{needs} {found} of {linux} defines", f'add "{found}" to its NATIVE_OBJECTS()')

@@ -134,7 +134,9 @@ class Host:
         tree = str(arguments.get("tree", ""))
         begun = time.monotonic()
         limit = PATIENCE + _LENIENCE * self._longest
-        if tree and not self._answers(limit):
+        poll = select.poll()
+        poll.register(self._child.stdout, select.POLLIN)
+        if tree and not poll.poll(limit * 1000):
             self._child.kill()
             raise self._failure(words, tree, f"fault: it did not end within {limit:.0f} s")
         line: str = self._child.stdout.readline()
@@ -147,13 +149,6 @@ class Host:
             name, value = word.split("=", 1)
             found[name] = f"{found[name]},{value}" if name in found else value
         return found
-
-    def _answers(self, limit: float) -> bool:
-        """Wait for an answer, or for the program's end; return whether it came in time."""
-        assert self._child.stdout
-        poll = select.poll()
-        poll.register(self._child.stdout, select.POLLIN)
-        return bool(poll.poll(limit * 1000))
 
     def _failure(self, words: str, tree: str, error: str) -> Failure:
         """Return the failure of a command, which blames the tree whose code ran, if any.
@@ -168,28 +163,15 @@ class Host:
         if not error:
             status = self._child.wait()
             if status == -signal.SIGKILL:
-                return self._killed(where)
-            error = f"fault: {_end(status)}"
+                where += ": it was killed"
+                if machine.oom_kills() == self._oom_kills and not machine.confines():
+                    return MachineFailure(where, "find out who sent SIGKILL, and run again")
+                return OutOfMemory(f"{where}, probably for want of memory", _REMEDIES["memory"])
+            how = f"by {signal.Signals(-status).name}" if status < 0 else f"with status {status}"
+            error = f"fault: it ended {how}"
         if error.startswith("tree="):  # a command that runs the code of all trees
             tree, _, error = error.removeprefix("tree=").partition(" ")
         kind, _, why = error.partition(": ")
         if tree in ("", BASE, AGAIN) or kind in _OF_THE_MACHINE:
             return Failure(f"{where}: {why}", _REMEDIES[kind])
         return TreeFailure(f"{where}: {why}", _REMEDIES[kind], tree, why)
-
-    def _killed(self, where: str) -> Failure:
-        """Return the failure of a program that SIGKILL ended."""
-        if machine.oom_kills() > self._oom_kills or machine.confines():
-            return OutOfMemory(
-                f"{where}: it was killed, probably for want of memory", _REMEDIES["memory"]
-            )
-        return MachineFailure(f"{where}: it was killed", "find out who sent SIGKILL, and run again")
-
-
-def _end(status: int) -> str:
-    """Return how a program ended, in words."""
-    return (
-        f"it ended by {signal.Signals(-status).name}"
-        if status < 0
-        else f"it ended with status {status}"
-    )

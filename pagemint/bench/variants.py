@@ -76,7 +76,10 @@ def able(
     found = {}
     for workload in workloads:
         for tree in trees:
-            if (why := _lacks(program, tree, workload)) is not None:
+            why = program.lacks.get((tree.name, workload.file))
+            if tree.release < workload.since:
+                why = f"Linux {tree.version} does not have its code"
+            if why is not None:
                 left_out.add(workload.name, tree.name, why)
         left = [tree.name for tree in trees if not left_out.has(workload.name, tree.name)]
         if not left_out.comparable(workload.name, left, against):
@@ -87,10 +90,3 @@ def able(
             tuple(one for one in chosen.plain if one.tree in names),
         )
     return found
-
-
-def _lacks(program: Program, tree: Tree, workload: Workload) -> str | None:
-    """Return why a tree cannot run a workload; None if it can."""
-    if tree.release < workload.since:
-        return f"Linux {tree.version} does not have its code"
-    return program.lacks.get((tree.name, workload.file))

@@ -50,14 +50,8 @@ def main(request: Request) -> int:
                 bench_plan.smaller_size(workload, settings),
                 bar(_title(workload, settings), ready.budget.least) as done,
             ):
-                more, bounds = measure(
-                    hosts.of(workload, settings),
-                    workload,
-                    settings,
-                    ready.budget,
-                    done,
-                    ready.left_out,
-                )
+                hosted, budget = hosts.of(workload, settings), ready.budget
+                more, bounds = measure(hosted, workload, settings, budget, done, ready.left_out)
             if more:
                 screen.add(Judged(ready.result(more, bounds, hosts.huge_bytes)))
             rows += more

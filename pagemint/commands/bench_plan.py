@@ -3,12 +3,11 @@
 
 import platform
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pagemint import words
 from pagemint.base import machine, returns
 from pagemint.base.errors import Failure, OutOfMemory, TreeFailure
 from pagemint.base.progress import note
@@ -26,10 +25,10 @@ from pagemint.commands import bench_room, options
 from pagemint.results import expect, writer
 from pagemint.results.expect import Expectation
 from pagemint.results.rows import EVERYTHING, MOST_RUNS, Kernel, Limit, Machine, Result, Row, Tree
-from pagemint.trees import configs, edited, named, patches, sources, trees
+from pagemint.trees import configs, edited, named, patches, trees
 from pagemint.trees.named import Named
 from pagemint.trees.objects import Config
-from pagemint.words import BASE, MOST_THREADS
+from pagemint.words import BASE, MOST_THREADS, PATCHED
 
 ABORTED = 128
 """The exit status that ends a `git bisect run`: no commit is to blame."""
@@ -160,11 +159,16 @@ def plan(request: Request, expected: Expectation | None) -> Plan:
     sizes = list(dict.fromkeys(_checked_size(text) for text in request.size.split(",")))
     threads = (1,) if expected else _threads(request.threads)
     count = expect.PLACEMENTS if expected else 1
-    budget = _budget(request.runs, request.precise, MOST_RUNS // count)
+    budget = Budget(seconds=PRECISE) if request.precise else Budget()
+    if request.runs is not None:
+        options.check_number("--runs", request.runs, 1, MOST_RUNS // count)
+        budget = Budget(least=request.runs, seconds=0)
     asked_trees = named.parse(request.tree)
     against = expected.over if expected else request.against
-    for name in (against, expected.tree) if expected else (against,):
-        _check_name(name, asked_trees)
+    names = [BASE, *([one.name for one in asked_trees] or [PATCHED])]
+    for name in (against, expected.tree if expected else against):
+        if name not in names:
+            raise Failure(f"there is no tree {name}", f"choose from {', '.join(names)}")
     check_machine(workloads, [Settings(size, threads) for size in sizes])
     if expected:
         writer.check_file(request.output.json)  # there is no report
@@ -174,7 +178,13 @@ def plan(request: Request, expected: Expectation | None) -> Plan:
     theirs = configs.of_user(request.config, found)
     workloads = _present(workloads, found.line, named=bool(expected or request.workload))
 
-    made = _trees(found, asked_trees)
+    if asked_trees:
+        made = [trees.unpatched(BASE, found)]
+        for one in asked_trees:
+            with trees.blamed(one.name):
+                made.append(one.make(made[0]))
+    else:
+        made = list(trees.pair(found))
     config = theirs or configs.usual(found)
     left_out = LeftOut()
     needed = {against, expected.tree} if expected else {against}
@@ -188,8 +198,14 @@ def plan(request: Request, expected: Expectation | None) -> Plan:
     if expected:
         workloads = [one for one in workloads if one.name == expected.workload]
     able = variants.able(chosen, programs[0], compared, workloads, against, left_out)
+    name = config.described(compared[0].line)
+    kernel = Kernel(found.version, compared[0].key, name, returns=returns.of_this_machine())
+    if not asked_trees:  # then the series takes part
+        code = timed.digests(found.line)
+        mine = {one.name: code[one.name] for one in able if one.name in code}
+        kernel = replace(kernel, series=edited.digest(found.line), code=mine)
     return Plan(
-        _kernel(found, compared[0], config, able, ours=not asked_trees),
+        kernel,
         compared,
         _described(programs[0], chosen, made, asked_trees, left_out, config),
         programs,
@@ -203,25 +219,6 @@ def plan(request: Request, expected: Expectation | None) -> Plan:
     )
 
 
-def _kernel(
-    found: sources.Source,
-    base: trees.Tree,
-    config: Config,
-    workloads: Iterable[Workload],
-    *,
-    ours: bool,
-) -> Kernel:
-    """Return the kernel code of a bench; `ours` tells whether the series takes part."""
-    made = Kernel(
-        found.version, base.key, config.described(base.line), returns=returns.of_this_machine()
-    )
-    if not ours:
-        return made
-    code = timed.digests(found.line)
-    mine = {one.name: code[one.name] for one in workloads if one.name in code}
-    return replace(made, series=edited.digest(found.line), code=mine)
-
-
 def runs(of: Plan) -> list[tuple[Workload, Settings]]:
     """Return workloads with settings, in the order in which they are timed and shown.
 
@@ -231,7 +228,7 @@ def runs(of: Plan) -> list[tuple[Workload, Settings]]:
     Raises:
         Failure: no workload can run with these sizes.
     """
-    workloads = sorted(of.able, key=_rank)
+    workloads = sorted(of.able, key=lambda one: (*_FIRST, one.name).index(one.name))
     once = [(one, Settings(0, of.threads, of.kernel.returns)) for one in workloads if not one.sized]
     found: list[tuple[Workload, Settings]] = []
     for condition in dict.fromkeys((returns.PLAIN, of.kernel.returns)[: 1 if of.quick else 2]):
@@ -244,10 +241,6 @@ def runs(of: Plan) -> list[tuple[Workload, Settings]]:
     if not found:
         raise nothing()
     return [(one, of.settings(one, asked)) for one, asked in found]
-
-
-def _rank(workload: Workload) -> int:
-    return _FIRST.index(workload.name) if workload.name in _FIRST else len(_FIRST)
 
 
 def nothing() -> Failure:
@@ -283,23 +276,6 @@ def _linked(
             if failure.tree in needed or len(made) < 2:
                 raise
             left_out.failed(EVERYTHING, failure)
-
-
-def _check_name(name: str, asked: Sequence[Named]) -> None:
-    names = [BASE, *([one.name for one in asked] or [words.PATCHED])]
-    if name not in names:
-        raise Failure(f"there is no tree {name}", f"choose from {', '.join(names)}")
-
-
-def _trees(found: sources.Source, asked: Sequence[Named]) -> list[trees.Tree]:
-    """Return base, and the trees to compare with it: those that were named, or the series."""
-    if not asked:
-        return list(trees.pair(found))
-    made = [trees.unpatched(BASE, found)]
-    for one in asked:
-        with trees.blamed(one.name):
-            made.append(one.make(made[0]))
-    return made
 
 
 def _check_alone(request: Request) -> None:
@@ -398,23 +374,13 @@ def _present(workloads: Sequence[Workload], line: str, *, named: bool) -> list[W
     return [one for one in workloads if one not in absent]
 
 
-def _budget(runs: int | None, precise: bool, most: int) -> Budget:
-    if runs is None:
-        return Budget(seconds=PRECISE) if precise else Budget()
-    options.check_number("--runs", runs, 1, most)
-    return Budget(least=runs, seconds=0)
-
-
 def _threads(text: str | None) -> tuple[int, ...]:
     if text is None:
         return tuple(sorted({1, min(MOST_THREADS, machine.cpus())}))
-    return tuple(dict.fromkeys(_checked_threads(one) for one in text.split(",")))
-
-
-def _checked_threads(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= MOST_THREADS:
-        raise Failure(f"--threads {text}: not a valid thread count", f"give 1 to {MOST_THREADS}")
-    return int(text)
+    for one in text.split(","):
+        if not one.isdecimal() or not 1 <= int(one) <= MOST_THREADS:
+            raise Failure(f"--threads {one}: not a valid thread count", f"give 1 to {MOST_THREADS}")
+    return tuple(dict.fromkeys(map(int, text.split(","))))
 
 
 def _checked_size(text: str) -> int:

@@ -61,7 +61,11 @@ def main(request: Request) -> int:
         return 0
     size = chosen.size if chosen else _private_size(request.size or "16GB")
 
-    _check_root()
+    if os.geteuid():
+        raise Failure("only root can load the modules", "run it as root")
+    for name in _MODULES:
+        if (inventory.ROOT / "sys/module" / name).exists():
+            raise Failure(f"the module {name} is loaded already", f"unload it first: rmmod {name}")
     request.output.check()
     headers = request.headers or Path("/lib/modules", platform.release(), "build")
     kernel = _kernel(headers)
@@ -106,14 +110,6 @@ def _private_size(text: str) -> int:
             f"give --size {free * 32 // 10**9}GB or less",
         )
     return size
-
-
-def _check_root() -> None:
-    if os.geteuid():
-        raise Failure("only root can load the modules", "run it as root")
-    for name in _MODULES:
-        if (inventory.ROOT / "sys/module" / name).exists():
-            raise Failure(f"the module {name} is loaded already", f"unload it first: rmmod {name}")
 
 
 def _kernel(headers: Path) -> Kernel:

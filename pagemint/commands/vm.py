@@ -81,7 +81,10 @@ def main(request: Request) -> int:
     options.check_number("--turns", turns, 1, rows.MOST_RUNS // 2)
     options.check_number("--rebinds", rebinds, 2, rows.MOST_RUNS // turns)
     limit = request.limit.checked
-    _check_accel(request, lab)
+    if request.accel == "kvm" and not lab.native:
+        raise Failure(f"guests for {request.arch} are emulated here", "leave --accel kvm out")
+    if request.accel == "kvm" and not os.access("/dev/kvm", os.R_OK | os.W_OK):
+        raise Failure("/dev/kvm cannot be used", "load the kvm module, or use --accel tcg")
     suites = _suites(request, scenarios, lab)
     scenarios |= {name: SUITES[name] for name in suites}
     size = room.parse(request.size) if request.size else None
@@ -177,10 +180,3 @@ def _count(request: Request) -> int:
     note("counting is a command of its own: pagemint count")
     counted = count.Request(source=request.source, limit=request.limit, output=request.output)
     return count.main(counted)
-
-
-def _check_accel(request: Request, lab: Lab) -> None:
-    if request.accel == "kvm" and not lab.native:
-        raise Failure(f"guests for {request.arch} are emulated here", "leave --accel kvm out")
-    if request.accel == "kvm" and not os.access("/dev/kvm", os.R_OK | os.W_OK):
-        raise Failure("/dev/kvm cannot be used", "load the kvm module, or use --accel tcg")

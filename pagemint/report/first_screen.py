@@ -18,6 +18,7 @@ _FOLIOS = (2 << 20, 1 << 30)  # bytes: the sizes that have a line of their own
 _MOST_SAID = 12  # lines about the limit, the noise and the memmaps
 _NAME = 16  # characters of the first column
 _COLUMNS = "{:>8}{:>8}{:>8}   gain (95%)             {:>8} limit"
+_STAND_IN = "* Linux 7.4 is expected to have Li Zhe's series; this is a stand-in for it."
 _STEPS = "Steps of operations, ns each   {:>8}       {} {:<11}   gain  fastest"
 
 
@@ -38,18 +39,26 @@ class FirstScreen:
 
     def add(self, judged: Judged) -> None:
         """Print the figures of one workload: a line for each case and tree with a gain."""
+        trees = judged.result.trees
+        before = _cut(judged.result.against, 8) if trees else "mainline"
         memmaps = [case for case in judged.lines if is_memmap(case)]
         for case in judged.largest(memmaps):
             for one in headlines.of(judged, case):
                 if not self._size:
                     self._size = case.device_bytes
-                    self._print(_title(case, judged.result.kernel.returns))
-                columns = _COLUMNS.format(*_columns(judged))
+                    own = cases.returns_of(judged.result.kernel.returns)
+                    kernel = f"; this machine's kernel has {own}" if own else ""
+                    size, threads = format_size(case.device_bytes), cases.threads(case.threads)
+                    self._print(_cut(f"Medians in ms for {size}, {threads}{kernel}", WIDTH))
+                rest = ("tree", "time", "fastest") if trees else ("7.4*", "ours", "over 7.4")
+                columns = _COLUMNS.format(before, *rest)
                 self._head(f"{_cut(cases.returns_of(case.returns), _NAME):<{_NAME}}{columns}")
                 self._print(_workload(judged, one, self._size))
         for case in judged.largest(case for case in judged.lines if case.operation):
             for line in judged.shown(case) if self._steps else ():
-                self._head(_STEPS.format(*_heads(judged)))
+                self._head(
+                    _STEPS.format(before, *(("time", "tree") if trees else ("ours", "mode")))
+                )
                 self._print(_step(judged, line))
         for text in _folios(judged):
             self._print(text)
@@ -63,14 +72,21 @@ class FirstScreen:
             report: the directory of the report, or None if it was left out.
         """
         about = [
-            *_next(judged),
+            *([_STAND_IN] if any(map(judged.expected, judged.lines)) else []),
             *_fill_limit(judged),
             *_noise(judged),
             *_best_mode(judged),
             *(_cut(text, WIDTH) for text in judged.identity()),
         ]
-        end = (_kernel(judged), *_files(json, report))
-        for text in (*_shortened(about, _MOST_SAID), *end):
+        if len(about) > _MOST_SAID:
+            about[_MOST_SAID - 1 :] = [f"{len(about) - _MOST_SAID + 1} more"]
+        # Figures of different configurations are not comparable.
+        kernel = judged.result.kernel
+        config = kernel.config.partition(" (")[0]
+        about.append(_cut(f"Linux {kernel.version}, configuration: {config}", WIDTH))
+        where = {None: "not kept (--json FILE)", "-": "standard output"}.get(json, json)
+        page = report / "index.html" if report else "left out (--no-report)"
+        for text in (*about, f"Every row: --tables. JSON: {where}", f"Report: {page}"):
             self._print(text)
 
     def _head(self, heading: str) -> None:
@@ -78,33 +94,6 @@ class FirstScreen:
         if heading != self._under:
             self._print(heading)
         self._under = heading
-
-
-def _kernel(judged: Judged) -> str:
-    """Return what was built: figures of different configurations are not comparable."""
-    kernel = judged.result.kernel
-    config = kernel.config.partition(" (")[0]
-    return _cut(f"Linux {kernel.version}, configuration: {config}", WIDTH)
-
-
-def _title(case: Case, own: str) -> str:
-    condition = f"{format_size(case.device_bytes)}, {cases.threads(case.threads)}"
-    kernel = f"; this machine's kernel has {cases.returns_of(own)}" if own else ""
-    return _cut(f"Medians in ms for {condition}{kernel}", WIDTH)
-
-
-def _heads(judged: Judged) -> tuple[str, str, str]:
-    """Return the heads of the columns that name what is compared with what."""
-    if judged.result.trees:
-        return _cut(judged.result.against, 8), "time", "tree"
-    return "mainline", "ours", "mode"
-
-
-def _columns(judged: Judged) -> tuple[str, str, str, str]:
-    """Return the heads of the columns: both times, what stands between them, and the last gain."""
-    if judged.result.trees:
-        return _cut(judged.result.against, 8), "tree", "time", "fastest"
-    return "mainline", "7.4*", "ours", "over 7.4"
 
 
 def _workload(judged: Judged, one: Headline, size: int) -> str:
@@ -160,13 +149,6 @@ def _folios(judged: Judged) -> list[str]:
     return made
 
 
-def _next(judged: Judged) -> list[str]:
-    """Return the line that explains the column of Linux 7.4, if it has figures."""
-    if not any(map(judged.expected, judged.lines)):
-        return []
-    return ["* Linux 7.4 is expected to have Li Zhe's series; this is a stand-in for it."]
-
-
 def _fill_limit(judged: Judged) -> list[str]:
     """Return a line on the best loop of one thread, on the largest device."""
     alone = [one for one in judged.result.limits if one.kind == "fill" and one.threads == 1]
@@ -204,22 +186,8 @@ def _noise(judged: Judged) -> list[str]:
 
 def _best_mode(judged: Judged) -> list[str]:
     modes = judged.best_modes()
-    if not modes:
-        return []
-    if len(modes) == 1:
-        return [f"Best mode on this machine: {modes[0]}."]
-    return [f"Best mode on this machine: {' and '.join(modes)} tie."]
-
-
-def _files(json: str | None, report: Path | None) -> list[str]:
-    where = {None: "not kept (--json FILE)", "-": "standard output"}.get(json, json)
-    page = report / "index.html" if report else "left out (--no-report)"
-    return [f"Every row: --tables. JSON: {where}", f"Report: {page}"]
-
-
-def _shortened(lines: list[str], room: int) -> list[str]:
-    """Return lines, or the first of them and how many more there are."""
-    return lines if len(lines) <= room else [*lines[: room - 1], f"{len(lines) - room + 1} more"]
+    tie = " tie" if len(modes) > 1 else ""
+    return [f"Best mode on this machine: {' and '.join(modes)}{tie}."] if modes else []
 
 
 def _cut(text: str, most: int) -> str:

@@ -20,7 +20,7 @@ from pagemint.report.plots.sheet import Plot
 from pagemint.report.svg import Names
 from pagemint.results import cases, checks, counted, estimates, headlines
 from pagemint.results.compare import Comparison, compare
-from pagemint.results.rows import Case, Limit, Result
+from pagemint.results.rows import Case, Result
 from pagemint.results.verdict import Judged
 
 _MOST_PARTS = 16  # workloads with plots: a hostile result may have thousands
@@ -99,7 +99,10 @@ def make(results: Sequence[Result]) -> tuple[str, list[Plot]]:
         safe_svg=lambda plot: Markup(plot.svg),
         counted=counted,
         returns=returns.NAMES,
-        best_limit=_best_limit,
+        best_limit=lambda limits, kind: max(
+            (estimates.limit_bytes_per_s(one) / 1e9 for one in limits if one.kind == kind),
+            default=None,
+        ),
         pairs=checks.pairs,
         others_tests=checks.others_tests,
         version=__version__,
@@ -127,9 +130,3 @@ def _section(tag: str, judged: Judged, names: Names) -> Section:
         for number, (name, mine) in enumerate(members.items())
     ]
     return Section(tag, judged, parts, count_plots.draw(judged.result, tag, names))
-
-
-def _best_limit(limits: Sequence[Limit], kind: str) -> float | None:
-    """Return the GB/s of the fastest limit of a kind, or None without one."""
-    speeds = [estimates.limit_bytes_per_s(limit) / 1e9 for limit in limits if limit.kind == kind]
-    return max(speeds, default=None)

@@ -9,7 +9,7 @@ from pagemint.report.plots.sheet import Frame, Plot
 from pagemint.report.plots.summary import Bar
 from pagemint.report.svg import Names
 from pagemint.results import cases, counted, headlines
-from pagemint.results.counted import MEASURES, Pair
+from pagemint.results.counted import MEASURES
 from pagemint.results.estimates import Estimate
 from pagemint.results.headlines import MOST, Headline
 from pagemint.results.rows import Result
@@ -52,14 +52,8 @@ def of_times(results: Sequence[tuple[str, Judged]], names: Names) -> Table | Non
     versions = dict.fromkeys(_version(judged.result) for _, judged in results)
     before = f"Linux {' and '.join(versions)}" if first.against == "base" else first.against
     expected = any(one.expected for _, one in rows)
-    heads = [
-        "",
-        before,
-        "7.4's way*",
-        "tree" if first.trees else "ours",
-        "gain (95%)",
-        "over 7.4's way",
-    ]
+    heads = ["", before, "7.4's way*", "tree" if first.trees else "ours"]
+    heads += ["gain (95%)", "over 7.4's way"]
     cells = [
         [
             f"{tag}{one.title}",
@@ -79,8 +73,13 @@ def of_times(results: Sequence[tuple[str, Judged]], names: Names) -> Table | Non
         cells = [[cell.removesuffix(_MS) for cell in row] for row in cells]
     frame = Frame(names("summary"), "Time, before and now", about, f"time (% of {before}'s)")
     ours = "trees" if first.trees else "ours"
-    picture = summary.draw(frame, [_bar(*row) for row in rows], (before, "7.4's way", ours))
-    return Table(heads, cells, picture)
+    bars = []
+    for tag, one in rows:
+        scale = 100 / one.before.time.value
+        between = one.expected.time.value * scale if one.expected else None
+        now, text = one.ours.time.times(scale), f"{one.gain.headline:.2f}x"
+        bars.append(Bar(f"{tag}{one.title}", now, between, text))
+    return Table(heads, cells, summary.draw(frame, bars, (before, "7.4's way", ours)))
 
 
 def of_counts(result: Result, names: Names) -> Table | None:
@@ -102,27 +101,15 @@ def of_counts(result: Result, names: Names) -> Table | None:
     ]
     about = ", ".join(filter(None, (f"Linux {_version(result)}", result.host.emulated)))
     frame = Frame(names("summary"), "Work of an operation, counted", about, "counts (% of before)")
-    bars = [_counted_bar(pair) for pair in chosen]
+    bars = []
+    for pair in chosen:
+        before, now = (tree.total for tree in pair.trees)
+        instructions, stored = (100 * of(now) / (of(before) or 1) for of in MEASURES.values())
+        exact = Estimate(instructions, instructions, instructions, 1)
+        bars.append(Bar(pair.last.name, exact, stored, f"{instructions:.0f}%"))
     picture = summary.draw(frame, bars, ("before", "bytes stored now", "instructions now"))
     return Table(["operation", *measures], cells, picture)
 
 
 def _version(result: Result) -> str:
     return ".".join(result.kernel.version.split(".")[:2])
-
-
-def _bar(tag: str, one: Headline) -> Bar:
-    scale = 100 / one.before.time.value
-    expected = one.expected.time.value * scale if one.expected else None
-    return Bar(
-        f"{tag}{one.title}", one.ours.time.times(scale), expected, f"{one.gain.headline:.2f}x"
-    )
-
-
-def _counted_bar(pair: Pair) -> Bar:
-    shares = [
-        100 * of(pair.trees[1].total) / (of(pair.trees[0].total) or 1) for of in MEASURES.values()
-    ]
-    instructions, stored = shares
-    exact = Estimate(instructions, instructions, instructions, 1)
-    return Bar(pair.last.name, exact, stored, f"{instructions:.0f}%")

@@ -31,10 +31,11 @@ def show_all(result: Result, console: Console) -> None:
 
 
 def _tables(judged: Judged) -> Iterator[Table]:
+    of = judged.lines
     for condition, members in judged.tables().items():
         maps = [case for case in members if is_memmap(case)]
         # Guests time the whole bind, too, which contains the initialisation.
-        binds = [case for case in maps if _has_binds(judged, case)]
+        binds = [case for case in maps if any(one.row.bind_ms for one in of[case].values())]
         alone = [case for case in maps if case not in binds]
         devices = [case for case in alone if not is_ordinary(case)]
         ordinary = [case for case in alone if is_ordinary(case)]
@@ -45,13 +46,27 @@ def _tables(judged: Judged) -> Iterator[Table]:
         if ordinary:
             yield _bring_up(judged, f"Memmap of ordinary memory, {about}", ordinary)
         if binds:
-            yield _binds(judged, f"Binds, ms, {about}", binds)
+            columns = {
+                **_times(lambda row: row.first_bind_ms, lambda row: row.bind_ms),
+                **_gains_in(judged, lambda row: row.bind_ms),
+            }
+            yield _lines(judged, f"Binds, ms, {about}", "scenario", binds, columns)
             yield _memmaps(judged, f"Memmaps in these binds, ms, {about}", binds)
-            whole = [case for case in binds if _has_wholes(judged, case)]
+            whole = [
+                case
+                for case in binds
+                if all(estimates.wholes(one.row) for one in of[case].values())
+            ]
             if whole:
                 yield _wholes(judged, f"Bind, first use and unbind, {about}", whole)
         if steps:
-            yield _steps(judged, f"Steps of whole operations, {about}", steps)
+            columns = {
+                "ns each": lambda line: (
+                    f"{line.time.value * 1e6 / cases.units(line.row.case):,.0f}"
+                ),
+                **_gains(judged),
+            }
+            yield _lines(judged, f"Steps of whole operations, {about}", "step", steps, columns)
     copies = [case for case in judged.lines if is_copy(case)]
     for size in dict.fromkeys(case.folio_bytes for case in copies):
         yield _copies(judged, [case for case in copies if case.folio_bytes == size])
@@ -121,14 +136,6 @@ def _legend(judged: Judged) -> list[str]:
     if any(case.cpu_class for case in judged.lines):
         said.append("class: a CPU class, whose code ran on this machine's core.")
     return said
-
-
-def _has_binds(judged: Judged, case: Case) -> bool:
-    return any(line.row.bind_ms for line in judged.lines[case].values())
-
-
-def _has_wholes(judged: Judged, case: Case) -> bool:
-    return all(estimates.wholes(line.row) for line in judged.lines[case].values())
 
 
 def _about(judged: Judged, condition: Condition) -> str:
@@ -210,24 +217,6 @@ def _bring_up(judged: Judged, title: str, members: list[Case]) -> Table:
     return _lines(judged, title, "workload", members, columns)
 
 
-def _steps(judged: Judged, title: str, members: list[Case]) -> Table:
-    """Return the steps of whole operations."""
-    columns: Columns = {
-        "ns each": lambda line: f"{line.time.value * 1e6 / cases.units(line.row.case):,.0f}",
-        **_gains(judged),
-    }
-    return _lines(judged, title, "step", members, columns)
-
-
-def _binds(judged: Judged, title: str, members: list[Case]) -> Table:
-    """Return the whole binds."""
-    columns = {
-        **_times(lambda row: row.first_bind_ms, lambda row: row.bind_ms),
-        **_gains_in(judged, lambda row: row.bind_ms),
-    }
-    return _lines(judged, title, "scenario", members, columns)
-
-
 def _memmaps(judged: Judged, title: str, members: list[Case]) -> Table:
     """Return the memmaps that were initialised in the binds.
 
@@ -291,14 +280,14 @@ def _limits(limits: list[Limit]) -> Table:
         ("ms", "min", "GB/s"),
     )
     for limit in limits:
-        beside = [cases.threads(limit.threads), cases.returns_of(limit.returns)]
-        beside.insert(0, _limit_size(limit))
-        median = statistics.median(limit.runs_ms)
+        folios = limit.kind == "copy" and limit.folio_bytes
+        size = cases.folios(folios) if folios else format_size(limit.device_bytes)
+        beside = (size, cases.threads(limit.threads), cases.returns_of(limit.returns))
         shown.add_row(
             limit.kind,
             _literal(limit.loop),
             _literal(", ".join(part for part in beside if part)),
-            _digits(median),
+            _digits(statistics.median(limit.runs_ms)),
             _digits(min(limit.runs_ms)),
             f"{estimates.limit_bytes_per_s(limit) / 1e9:.1f}",
         )
@@ -323,11 +312,6 @@ def _counts(result: Result) -> Table:
         first = next((name for name, _ in counted.largest(pair.last, "instructions")), "")
         shown.add_row(*map(_literal, (pair.last.name, *totals, first)))
     return shown
-
-
-def _limit_size(limit: Limit) -> str:
-    folios = limit.kind == "copy" and limit.folio_bytes
-    return cases.folios(limit.folio_bytes) if folios else format_size(limit.device_bytes)
 
 
 def _literal(text: str) -> str:

@@ -48,27 +48,23 @@ def write(results: Sequence[Result], target: Path) -> None:
         text, plots = page.make(results)
     try:
         target.mkdir(parents=True, exist_ok=True)
-        _remove_earlier(target)
+        page_file = target / "index.html"
+        if page_file.is_file():
+            # No plot of an earlier page may stay beside the new one. A page of somebody else may be
+            # in another encoding; it names no plots of ours.
+            for name in _PLOT_FILES.findall(page_file.read_text("utf-8", errors="replace")):
+                (target / f"{name}.svg").unlink(missing_ok=True)
+                (target / f"{name}.png").unlink(missing_ok=True)
+            page_file.unlink()
         for plot in plots:
             (target / f"{plot.name}.svg").write_text(plot.file, encoding="utf-8")
             (target / f"{plot.name}.png").write_bytes(plot.png)
-        (target / "index.html").write_text(text, encoding="utf-8")
+        page_file.write_text(text, encoding="utf-8")
     except OSError as error:
         raise Failure(f"cannot write {what}: {error.strerror}", remedy) from error
-    note(f"the report is in {target / 'index.html'}")
+    note(f"the report is in {page_file}")
 
 
 def lacks() -> str:
     """Return a module of the extra `report` that is not installed, or ""."""
     return next((name for name in ("jinja2", "matplotlib") if not find_spec(name)), "")
-
-
-def _remove_earlier(target: Path) -> None:
-    """Remove an earlier page with its plots, so that none of them stays beside a new page."""
-    page = target / "index.html"
-    if page.is_file():
-        # A page of somebody else may be in another encoding. It names no plots of ours.
-        for name in _PLOT_FILES.findall(page.read_text(encoding="utf-8", errors="replace")):
-            (target / f"{name}.svg").unlink(missing_ok=True)
-            (target / f"{name}.png").unlink(missing_ok=True)
-        page.unlink()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pagemint.results import estimates
 from pagemint.results.estimates import Estimate, Gain
-from pagemint.results.rows import Case, Limit, Machine, Result
+from pagemint.results.rows import Case, Machine, Result
 from pagemint.results.verdict import Judged
 from pagemint.words import AGAIN, BASE
 
@@ -119,14 +119,10 @@ def _same_code(a: Result, b: Result, case: Case, variant: str) -> bool:
 
 def _moved_limits(a: Result, b: Result) -> list[float]:
     """Return the factors by which the plain loops that both results have differ."""
-    medians = [
-        {_loop(limit): statistics.median(limit.runs_ms) for limit in one.limits} for one in (a, b)
-    ]
+    medians: list[dict[tuple[object, ...], float]] = [{}, {}]
+    for found, result in zip(medians, (a, b), strict=True):
+        for one in result.limits:
+            case = (one.returns, one.threads, one.device_bytes, one.folio_bytes)
+            found[one.kind, one.loop, one.workload, *case] = statistics.median(one.runs_ms)
     both = medians[0].keys() & medians[1].keys()
     return [estimates.apart(medians[0][key] / medians[1][key]) for key in both]
-
-
-def _loop(limit: Limit) -> tuple[object, ...]:
-    """Return the properties that are equal in two runs of the same loop."""
-    case = (limit.returns, limit.threads, limit.device_bytes, limit.folio_bytes)
-    return (limit.kind, limit.loop, limit.workload, *case)

@@ -49,7 +49,7 @@ class Expectation:
             Failure: none is, or several are.
         """
         known = list(dict.fromkeys(cases))
-        fitting = [case for case in known if set(self.words) <= set(_words(case))]
+        fitting = [case for case in known if set(self.words) <= set(title(case).split(", "))]
         if len(fitting) == 1:
             return fitting[0]
         titles = "; ".join(title(case) for case in fitting or known)
@@ -111,7 +111,3 @@ def sentence(expected: Expectation, case: Case, found: Estimate) -> str:
         f"{found.low:.3f} to {found.high:.3f}, {found.count} placements); {sign} "
         f"{expected.bound:g}: {verdict}"
     )
-
-
-def _words(case: Case) -> list[str]:
-    return title(case).split(", ")

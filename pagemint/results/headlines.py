@@ -127,8 +127,7 @@ def chosen(judged: Judged, how: str = "") -> list[Headline]:
         if other or (case.cpu_class and own not in ("", case.cpu_class)):
             continue
         for one in of(judged, case):
-            group = case.folio_bytes if case.folio_bytes else case
-            found.setdefault((group, one.ours.row.tree), []).append(one)
+            found.setdefault((case.folio_bytes or case, one.ours.row.tree), []).append(one)
     least = [min(group, key=lambda one: one.gain.headline) for group in found.values()]
     least.sort(key=lambda one: rank(one.ours.row.case))
     kinds = [one for one in least if kind_of(one.ours.row.case)]

@@ -67,18 +67,13 @@ def body(result: Result) -> dict[str, Any]:
 
 def lines(made: dict[str, Any]) -> bytes:
     """Return an object as JSON: a line for each key, and in lists one for each object."""
-    return b"{\n%s\n}\n" % b",\n".join(
-        b" %s: %s" % (_line(key), _rows(value) if _has_rows(value) else _line(value))
-        for key, value in made.items()
-    )
-
-
-def _has_rows(value: object) -> bool:
-    return isinstance(value, list) and any(isinstance(one, dict) for one in value)
-
-
-def _rows(values: list[Any]) -> bytes:
-    return b"[\n%s\n ]" % b",\n".join(b"  %s" % _line(one) for one in values)
+    found = []
+    for key, value in made.items():
+        text = _line(value)
+        if isinstance(value, list) and any(isinstance(one, dict) for one in value):
+            text = b"[\n%s\n ]" % b",\n".join(b"  %s" % _line(one) for one in value)
+        found.append(b" %s: %s" % (_line(key), text))
+    return b"{\n%s\n}\n" % b",\n".join(found)
 
 
 def _line(value: object) -> bytes:

@@ -47,8 +47,14 @@ def commit(
     who = _identity(tree)
     fresh = not (tree / ".git").exists()
     branches = {one.name: f"pagemint-{line}-{one.name}" for one in chosen}
-    if not fresh:
-        _check_clean(tree, list(branches.values()))
+    if not fresh and git(tree, "status", "--porcelain", "--untracked-files=no"):
+        raise Failure(f"{tree} has uncommitted changes", "commit or stash them first")
+    for branch in () if fresh else branches.values():
+        if git(tree, "branch", "--list", branch):
+            raise Failure(
+                f"{tree} has a branch {branch} already",
+                f"delete or rename it: git branch -m {branch}",
+            )
     with step(f"trying the topics on Linux {found.version}"):
         changes = patches.plan(tree, line, chosen)
     # A topic may have no steps for this line.
@@ -124,17 +130,6 @@ def _identity(directory: Path) -> dict[str, str]:
             f"git does not know who signs the patches off ({failure.message})",
             "set user.name and user.email with git config",
         ) from failure
-
-
-def _check_clean(tree: Path, branches: Sequence[str]) -> None:
-    if git(tree, "status", "--porcelain", "--untracked-files=no"):
-        raise Failure(f"{tree} has uncommitted changes", "commit or stash them first")
-    for branch in branches:
-        if git(tree, "branch", "--list", branch):
-            raise Failure(
-                f"{tree} has a branch {branch} already",
-                f"delete or rename it: git branch -m {branch}",
-            )
 
 
 def check_output(output: Path) -> dict[str, str]:

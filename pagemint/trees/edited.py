@@ -110,33 +110,22 @@ def lines_of_code(path: str, text: str) -> list[str]:
         text: its text, or some of its lines.
     """
     if path.endswith((".c", ".h", ".S")):
-        text = _C_COMMENT.sub(_without_comment, _C_COMMENT_BEFORE.sub("", text))
+        # Keep the line breaks of a comment, so that the lines around it stay apart.
+        text = _C_COMMENT.sub(
+            lambda found: found[1] or "\n" * found[0].count("\n") or " ",
+            _C_COMMENT_BEFORE.sub("", text),
+        )
     else:
         text = _KUNIT.sub("", _HASH_COMMENT.sub("", text))
     return [" ".join(line.split()) for line in text.splitlines() if line.strip()]
 
 
-def _without_comment(found: re.Match[str]) -> str:
-    # Keep the line breaks of a comment, so that the lines around it stay apart.
-    return found[1] or "\n" * found[0].count("\n") or " "
-
-
 def _changes(path: str, edit: str) -> Iterator[str]:
     """Yield the code before and after each hunk of an edit that changes code."""
     for hunk in re.split(r"^@@.*\n", edit, flags=re.M)[1:]:
-        before, after = (
-            "\n".join(
-                lines_of_code(
-                    path,
-                    "".join(
-                        line[1:]
-                        for line in hunk.splitlines(keepends=True)
-                        if line[0] in (" ", sign)
-                    ),
-                )
-            )
-            for sign in "-+"
-        )
+        lines = hunk.splitlines(keepends=True)
+        sides = ("".join(line[1:] for line in lines if line[0] in (" ", sign)) for sign in "-+")
+        before, after = ("\n".join(lines_of_code(path, side)) for side in sides)
         if before != after:
             yield before
             yield after

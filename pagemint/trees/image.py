@@ -23,6 +23,7 @@ _OTHERS = (
     *("merge", "mkdirty", "mremap_dontunmap", "mremap_test", "pagemap_ioctl"),
     *("prctl_thp_disable", "process_madv", "rmap", "split_huge_page_test"),
 )
+_KUNIT = re.compile(r"CONFIG_(\w+)_KUNIT_TEST=y$")  # an option that builds a suite
 _SCRIPTS = ("memory-hotplug/mem-on-off-test.sh",)
 _ROOM = 1_500_000_000  # bytes: a build directory of a whole small kernel
 
@@ -84,9 +85,13 @@ def kernel(tree: Tree, fragments: tuple[str, ...]) -> Kernel:
     """
     fragment_files = [files.GUESTS / "config" / f"{name}.config" for name in fragments]
     lines = [line for file in fragment_files for line in file.read_text().splitlines()]
-    wanted = _last_of_each([line for line in lines if "CONFIG_" in line])
+    # A later line overrides an earlier one.
+    found = ((re.match(r"(?:# )?(CONFIG_\w+)", line), line) for line in lines)
+    wanted = list({symbol[1]: line for symbol, line in found if symbol}.values())
     suites = patches.suites(tree.line)
-    wanted = [line for line in wanted if _suite(line) in (None, *suites)]
+    wanted = [
+        one for one in wanted if not (kunit := _KUNIT.match(one)) or kunit[1].lower() in suites
+    ]
     name = "+".join(fragments)
     key = cache.digest(tree.key, str(tree.path), *wanted, machine.compiler(tree.arch.prefix))
 
@@ -165,19 +170,3 @@ def selftests(tree: Tree, *, others: bool = False) -> Path:
     names = (*wanted.values(), _SCRIPTS if others else ())
     key = cache.digest(tree.key, *(" ".join(one) for one in names), machine.compiler())
     return cache.entry("selftests", key, make)
-
-
-def _suite(option: str) -> str | None:
-    """Return the name of the KUnit suite that an option builds, or None if it builds none."""
-    found = re.fullmatch(r"CONFIG_(\w+)_KUNIT_TEST=y", option)
-    return found and found[1].lower()
-
-
-def _last_of_each(lines: list[str]) -> list[str]:
-    """Return the lines of a configuration in which a later one overrides an earlier one."""
-    last: dict[str, str] = {}
-    for line in lines:
-        symbol = line.removeprefix("# ").split("=")[0].split(" ")[0]
-        if symbol.startswith("CONFIG_"):
-            last[symbol] = line
-    return list(last.values())

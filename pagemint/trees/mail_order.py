@@ -115,7 +115,7 @@ def choose(mails: Iterable[Mail], where: str) -> Chosen:
             leave([mail], "the same mail again")
         elif _is_reply(mail, known):
             leave([mail], "a reply")
-        elif not mail.readings and not _is_patch(mail):
+        elif not mail.readings and not _PATCH.search(_tags(mail)):
             leave([mail], "no patch")
         else:
             kept.append(mail)
@@ -173,10 +173,6 @@ def _tags(mail: Mail) -> str:
 
 def _title(mail: Mail) -> str:
     return mail.subject.removeprefix(_tags(mail)).casefold()
-
-
-def _is_patch(mail: Mail) -> bool:
-    return bool(_PATCH.search(_tags(mail)))
 
 
 def _is_reply(mail: Mail, others: Sequence[Mail]) -> bool:

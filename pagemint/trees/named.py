@@ -75,8 +75,13 @@ def _maker(name: str, where: str) -> Callable[[Tree], Tree]:
     if path.is_dir():
         found = sources.from_tree(path)
         return lambda base: trees.unpatched(name, found)
-    directory, revision = _repository(name, where)
-    tree = _tree_of(name, directory, revision)
+    # DIR@REV
+    parts = where.split("@")
+    ends = [at for at in range(1, len(parts)) if _expanded("@".join(parts[:at])).is_dir()]
+    if not parts[0] or not ends:
+        raise Failure(f"--tree {name}: there is no {where}", f"give {_FORMS}")
+    directory = _expanded("@".join(parts[: ends[0]]))
+    tree = _tree_of(name, directory, "@".join(parts[ends[0] :]))
     return lambda base: _at_commit(name, where, directory, tree)
 
 
@@ -118,20 +123,6 @@ def _expanded(where: str) -> Path:
         return Path(where).expanduser()
     except RuntimeError:
         return Path(where)  # ~ and no user's name: perhaps a file's
-
-
-def _repository(name: str, where: str) -> tuple[Path, str]:
-    """Return the directory and the revision of DIR@REV.
-
-    Raises:
-        Failure: there is no such directory.
-    """
-    parts = where.split("@")
-    for end in range(1, len(parts)):
-        directory = _expanded("@".join(parts[:end]))
-        if parts[0] and directory.is_dir():
-            return directory, "@".join(parts[end:])
-    raise Failure(f"--tree {name}: there is no {where}", f"give {_FORMS}")
 
 
 def _tree_of(name: str, directory: Path, revision: str) -> str:

@@ -81,7 +81,7 @@ def topics(names: Iterable[str] | None = None) -> list[Topic]:
     Raises:
         Failure: there is no topic of that name.
     """
-    known = _known_topics()
+    known = _topics_in(files.KERNEL / "series/topics")
     wanted = set(known if names is None else names)
     unknown = sorted(wanted - known.keys())
     if unknown:
@@ -144,11 +144,12 @@ def of(line: str, chosen: Sequence[Topic] | None = None) -> list[Step]:
         chosen: the topics; None stands for all.
     """
     expected = line == sources.EXPECTED
-    replaced = _replaced() if expected else frozenset()
+    # The topics, and the paths of steps, that `sources.EXPECTED` has already.
+    replaced = set(_listed(files.KERNEL / "series" / _MAINLINE / "replaces") if expected else ())
     found = []
     for topic in with_mainline(line, chosen):
-        folders = sorted(path for path in (files.KERNEL / "series" / topic.name).iterdir())
-        for folder in (path for path in folders if path.is_dir()):
+        folders = sorted((files.KERNEL / "series" / topic.name).iterdir())
+        for folder in filter(Path.is_dir, folders):
             if replaced & {topic.name, f"{topic.name}/{folder.name}"}:
                 continue
             diff = folder / f"{line}.diff"
@@ -253,18 +254,11 @@ def patch(tree: Path, line: str, chosen: Sequence[Topic] | None = None) -> None:
 
 @once
 def _topics_in(file: Path) -> dict[str, Topic]:
-    lines = [line.split() for line in file.read_text().splitlines() if line[:1] != "#"]
-    return {name: Topic(name, tuple(needs)) for name, *needs in lines}
+    return {name: Topic(name, tuple(needs)) for name, *needs in map(str.split, _listed(file))}
 
 
-def _replaced() -> frozenset[str]:
-    """Return the topics, and the paths of steps, that `sources.EXPECTED` has already."""
-    listed = (files.KERNEL / "series" / _MAINLINE / "replaces").read_text().splitlines()
-    return frozenset(line for line in listed if line[:1] != "#")
-
-
-def _known_topics() -> dict[str, Topic]:
-    return _topics_in(files.KERNEL / "series/topics")
+def _listed(file: Path) -> list[str]:
+    return [line for line in file.read_text().splitlines() if line[:1] != "#"]
 
 
 def _numbers(line: str) -> list[int]:
@@ -302,23 +296,19 @@ def _apply(one: Step, tree: Path, earlier: dict[str, bytes]) -> dict[str, bytes]
             else:
                 raise _ConflictError(f"{one.name} edits {path}, which is not there")
         if one.diff:
-            _git_apply(one, one.diff, scratch)
+            try:
+                git.apply(one.diff, scratch, f"step {one.path}")
+            except Failure as failure:
+                named = re.search(r"error: (\S+): patch does not apply", failure.message)
+                if not named:
+                    raise
+                raise _ConflictError(f"{one.name} does not match {named[1]}") from failure
         contents = {path: (scratch / path).read_bytes() for path in touched}
     for path in one.files:
         if path in earlier or (tree / path).exists():
             raise _ConflictError(f"{one.name} adds {path}, which is there already")
         contents[path] = (files.KERNEL / path).read_bytes()
     return contents
-
-
-def _git_apply(one: Step, diff: Path, scratch: Path) -> None:
-    try:
-        git.apply(diff, scratch, f"step {one.path}")
-    except Failure as failure:
-        named = re.search(r"error: (\S+): patch does not apply", failure.message)
-        if not named:
-            raise
-        raise _ConflictError(f"{one.name} does not match {named[1]}") from failure
 
 
 def _refusal(chosen: Sequence[Topic], conflicts: dict[str, str]) -> Failure:

@@ -226,19 +226,7 @@ def _failing(suite: str, config: str, host: Path, kernel: Path, limit: float | N
     }
     # Hosts are in sessions of their own, and one with a fault can loop: it ends with the namespace.
     argv = ["unshare", "--map-root-user", "--pid", "--fork", "--kill-child"]
-    argv += [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-n",
-        "0",
-        "-x",
-        "-q",
-        "--durations",
-        "0",
-        "--tb",
-        "no",
-    ]
+    argv += [sys.executable, "-m", "pytest", "-n0", "-x", "-q", "--durations=0", "--tb=no"]
     argv += ["-p", "no:cacheprovider", "--hypothesis-profile", "mutants", "--hypothesis-seed", "0"]
     argv += [str(next(_TESTS.glob(f"*/test_{suite}.py")))]
     child = subprocess.Popen(

@@ -8,7 +8,6 @@ from functools import partial
 from pagemint.bench.process import Host
 from pagemint.bench.workload import (
     FIRST_PFN,
-    Loop,
     Settings,
     Task,
     Timed,
@@ -68,7 +67,7 @@ class _Device:
             memory=self.memory,
             setup=map_memmap,
             tasks=self.tasks,
-            loops=_loops,
+            loops=lambda host, settings: fill_loops(host, settings, settings.threads),
         )
 
     def _run(self, variant: Variant, case: Case, host: Host) -> Timed:
@@ -83,10 +82,6 @@ class _Device:
             altmap=int(self.altmap),
         )
         return Timed(int(answer["ns"]))
-
-
-def _loops(host: Host, settings: Settings) -> Iterable[Loop]:
-    return fill_loops(host, settings, settings.threads)
 
 
 WORKLOADS = tuple(

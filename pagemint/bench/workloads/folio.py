@@ -50,14 +50,6 @@ def _pages(order: int) -> int:
     return max(_SAMPLE // PAGE, 1 << order)
 
 
-def _memory(settings: Settings) -> int:
-    return 2 * _LARGEST
-
-
-def _setup(host: Host, settings: Settings) -> int:
-    return map_pages(host, 2 * _LARGEST // PAGE)
-
-
 def _tasks(settings: Settings) -> Iterable[Task]:
     for order in ORDERS:
         for function in FUNCTIONS:
@@ -130,8 +122,8 @@ def _loop(name: str, order: int, host: Host) -> int:
 WORKLOADS = (
     Workload(
         name="folio",
-        memory=_memory,
-        setup=_setup,
+        memory=lambda settings: 2 * _LARGEST,
+        setup=lambda host, settings: map_pages(host, 2 * _LARGEST // PAGE),
         tasks=_tasks,
         loops=_loops,
         rounds=_ROUNDS,

@@ -8,7 +8,6 @@ from pagemint.bench.process import Host
 from pagemint.bench.workload import (
     FIRST_PFN,
     NEXT,
-    Loop,
     Settings,
     Task,
     Timed,
@@ -40,6 +39,8 @@ hv_balloon keeps none, but mainline brings them online one by one.
 
 _DRIVER_BLOCKS = 64
 """The blocks of 128 MiB that a driver adds."""
+
+_DRIVER_PAGES = _DRIVER_BLOCKS * SECTION
 
 _TIMED_PFN = FIRST_PFN + (_NUMBERS[-1] - 1) * SECTION
 """The first page of the block that is timed: all blocks that are online before it are below."""
@@ -92,16 +93,8 @@ def _hotplug(variant: Variant, case: Case, host: Host) -> Timed:
     return Timed(init + walk, walk)
 
 
-def _driver_memory(settings: Settings) -> int:
-    return _DRIVER_BLOCKS * SECTION * STRUCT_PAGE
-
-
-def _driver_setup(host: Host, settings: Settings) -> int:
-    return map_window(host, _DRIVER_BLOCKS * SECTION)
-
-
 def _driver_tasks(settings: Settings) -> Iterable[Task]:
-    pages = _DRIVER_BLOCKS * SECTION
+    pages = _DRIVER_PAGES
     for kept, number in _DRIVERS.items():
         case = Case(
             "driver",
@@ -120,15 +113,11 @@ def _driver(variant: Variant, number: int, host: Host) -> Timed:
         "hotplug",
         tree=variant.tree,
         start=FIRST_PFN,
-        pages=_DRIVER_BLOCKS * SECTION,
+        pages=_DRIVER_PAGES,
         block=SECTION,
         driver=number,
     )
     return Timed(int(answer["init"]) + int(answer["walk"]))
-
-
-def _online_memory(settings: Settings) -> int:
-    return SECTION * STRUCT_PAGE
 
 
 def _online_setup(host: Host, settings: Settings) -> int:
@@ -179,14 +168,24 @@ def _boot(variant: Variant, case: Case, host: Host) -> Timed:
     return Timed(int(answer["ns"]))
 
 
-def _loops(host: Host, settings: Settings) -> Iterable[Loop]:
-    return fill_loops(host, settings, (1,))
-
+_LOOPS = partial(fill_loops, threads=(1,))
 
 WORKLOADS = (
-    Workload("hotplug", _hotplug_memory, map_memmap, _hotplug_tasks, _loops),
-    Workload("driver", _driver_memory, _driver_setup, _driver_tasks, sized=False),
-    Workload("boot", _boot_memory, map_memmap, _boot_tasks, _loops),
-    Workload("online", _online_memory, _online_setup, _online_tasks, sized=False),
+    Workload("hotplug", _hotplug_memory, map_memmap, _hotplug_tasks, _LOOPS),
+    Workload(
+        "driver",
+        lambda settings: _DRIVER_PAGES * STRUCT_PAGE,
+        lambda host, settings: map_window(host, _DRIVER_PAGES),
+        _driver_tasks,
+        sized=False,
+    ),
+    Workload("boot", _boot_memory, map_memmap, _boot_tasks, _LOOPS),
+    Workload(
+        "online",
+        lambda settings: SECTION * STRUCT_PAGE,
+        _online_setup,
+        _online_tasks,
+        sized=False,
+    ),
 )
 """Each uses one thread. The kernel's hot-add has one, and its boot one for each piece of memory."""

@@ -22,15 +22,6 @@ def _pages(settings: Settings) -> int:
     return vmemmap.pages(settings) + _MORE * SECTION + vmemmap.BLOCK
 
 
-def _memory(settings: Settings) -> int:
-    """Return the bytes of the memmaps, or 0 if the device has no whole section."""
-    return _pages(settings) * STRUCT_PAGE if vmemmap.pages(settings) else 0
-
-
-def _setup(host: Host, settings: Settings) -> int:
-    return map_window(host, _pages(settings))
-
-
 def _tasks(settings: Settings) -> Iterable[Task]:
     bind = vmemmap.case_of("populate", "bind", settings)
     use = vmemmap.case_of("populate", "first use", settings)
@@ -50,8 +41,8 @@ def _run(variant: Variant, case: Case, used: int, part: str, host: Host) -> Time
 WORKLOADS = (
     Workload(
         name="populate",
-        memory=_memory,
-        setup=_setup,
+        memory=lambda settings: _pages(settings) * STRUCT_PAGE if vmemmap.pages(settings) else 0,
+        setup=lambda host, settings: map_window(host, _pages(settings)),
         tasks=_tasks,
         since=(7, 3),
         uses=("device", "vmemmap"),

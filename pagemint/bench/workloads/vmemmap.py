@@ -36,14 +36,6 @@ def pages(settings: Settings) -> int:
     return _sections(settings) * (SECTION + BLOCK)
 
 
-def _memory(settings: Settings) -> int:
-    return pages(settings) * STRUCT_PAGE
-
-
-def _setup(host: Host, settings: Settings) -> int:
-    return map_window(host, pages(settings))
-
-
 def case_of(workload: str, operation: str, settings: Settings) -> Case:
     """Return the condition of an operation on each section of the device."""
     sections = _sections(settings)
@@ -80,8 +72,8 @@ def run(variant: Variant, case: Case, host: Host) -> Timed:
 WORKLOADS = (
     Workload(
         name="vmemmap",
-        memory=_memory,
-        setup=_setup,
+        memory=lambda settings: pages(settings) * STRUCT_PAGE,
+        setup=lambda host, settings: map_window(host, pages(settings)),
         tasks=_tasks,
         since=(7, 3),
         uses=("device",),

@@ -71,12 +71,9 @@ def functions(symbols: str) -> list[tuple[int, str]]:
             names[at] = OTHER
         elif kind in "tTwW" and not name.startswith(("__pfx_", "__cfi_")):
             bare = re.split(r"\.(?:cold|isra|constprop|part)\b", name)[0]
-            names[at] = min((bare, names.get(at, bare)), key=_rank)
+            both = (bare, names.get(at, bare))
+            names[at] = min(both, key=lambda one: (len(one) - len(one.lstrip("_")), one))
     return sorted(names.items())
-
-
-def _rank(name: str) -> tuple[int, str]:
-    return len(name) - len(name.lstrip("_")), name
 
 
 def windows(directory: Path) -> list[dict[str, Counts]]:

@@ -49,23 +49,15 @@ def file_on_device() -> Use | None:
         nonlocal made
         block = the_one("pmem*", "/dev")
         if not made:
-            _make_file(block)
+            make(ALIGNED["ext4"], block)
+            # The blocks of the file are written, so that no fault zeroes them.
+            with mounted("ext4", block) as directory:
+                (directory / NAME).write_bytes(bytes(MAPPED))
             made = True
         with mounted("ext4", block) as directory, (directory / NAME).open("rb+") as file:
-            return _touch(file.fileno(), _write)
+            return _touch(file.fileno(), lambda memory, offset: memory.__setitem__(offset, 1))
 
     return use
-
-
-def _make_file(block: Path) -> None:
-    """Make a file system with a file whose blocks are written, so that no fault zeroes them."""
-    make(ALIGNED["ext4"], block)
-    with mounted("ext4", block) as directory:
-        (directory / NAME).write_bytes(bytes(MAPPED))
-
-
-def _write(memory: mmap.mmap, offset: int) -> None:
-    memory[offset] = 1
 
 
 def _touch(file: int, touch: Callable[[mmap.mmap, int], object]) -> int:

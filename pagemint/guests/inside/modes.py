@@ -59,20 +59,16 @@ class Modes:
         if mode == "shared":
             mode = self.names[-1]
         if self.filler:
-            self._load(mode != "base")
-            if mode != "base":
+            if mode == "base" and FILLER.exists():
+                run("rmmod", "pagemint")
+            elif mode != "base":
+                if not FILLER.exists():
+                    run("insmod", self.filler)
                 (FILLER / "enabled").write_text("Y" if mode == "module" else "N")
         elif mode != "base":
             PARAMETER.write_text(mode)
             if PARAMETER.read_text() != f"{mode}\n":
                 raise RuntimeError(f"{PARAMETER} does not read back {mode}")
-
-    def _load(self, wanted: bool) -> None:
-        """Load or unload the module for stock kernels, if need be."""
-        if FILLER.exists() and not wanted:
-            run("rmmod", "pagemint")
-        elif wanted and not FILLER.exists():
-            run("insmod", self.filler)
 
 
 def counts() -> dict[str, int]:

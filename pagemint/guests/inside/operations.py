@@ -200,24 +200,20 @@ def _binds(
 
 
 def _private(marks: Operations) -> Iterator[Record]:
+    folios, size = PROBE / "folios", PRIVATE_FOLIOS * ALIGN
     for name, shared in (("device-private", False), ("device-private, shared memmap", True)):
         permit_sharing(shared)
-        yield from _private_as(marks, name)
+        yield {"running": name}
+        memory = PrivateMemory(PRIVATE)
+        yield marks.around(f"bind {name}", PRIVATE, memory.bind)
+        if folios.exists():  # not before Linux 7.2
+            take, drop = (partial(folios.write_text, str(number)) for number in (PRIVATE_FOLIOS, 0))
+            yield marks.around(f"allocate {name}", size, take)
+            yield marks.around(f"free {name}", size, drop)
+        yield marks.around(f"unbind {name}", PRIVATE, memory.unbind)
+        yield marks.around(f"rebind {name}", PRIVATE, memory.bind)
+        memory.unbind()
     permit_sharing(False)
-
-
-def _private_as(marks: Operations, name: str) -> Iterator[Record]:
-    yield {"running": name}
-    memory = PrivateMemory(PRIVATE)
-    yield marks.around(f"bind {name}", PRIVATE, memory.bind)
-    folios, size = PROBE / "folios", PRIVATE_FOLIOS * ALIGN
-    if folios.exists():  # not before Linux 7.2
-        take, drop = (partial(folios.write_text, str(number)) for number in (PRIVATE_FOLIOS, 0))
-        yield marks.around(f"allocate {name}", size, take)
-        yield marks.around(f"free {name}", size, drop)
-    yield marks.around(f"unbind {name}", PRIVATE, memory.unbind)
-    yield marks.around(f"rebind {name}", PRIVATE, memory.bind)
-    memory.unbind()
 
 
 def _files(marks: Operations, name: str) -> Iterator[Record]:

@@ -95,11 +95,9 @@ def faults(modes: Modes, bench: str, cycles: int) -> Iterator[Record]:
     modes.choose("base")
     for kind, driver in (("fsdax", "pfn"), ("devdax", "dax")):
         for record in _faults(Namespace(driver, "pmem"), modes.filler, bench, cycles):
-            # A record of what is running has no check.
-            yield {
-                **record,
-                **({"check": f"{kind}: {record['check']}"} if "check" in record else {}),
-            }
+            if "check" in record:
+                record["check"] = f"{kind}: {record['check']}"
+            yield record
 
 
 def _faults(device: Device, module: str, bench: str, cycles: int) -> Iterator[Record]:

@@ -81,13 +81,9 @@ def copy_rows(records: dict[str, list[Record]]) -> list[Row]:
                     folio_bytes=FOLIO,
                 )
                 times.setdefault((case, kernel), []).append(record["ns"] / 1e6)
-    cases = list(dict.fromkeys(case for case, _ in times))
-    return [
-        Row(case, kernel, "", times[case, kernel])
-        for case in cases
-        for kernel in ("base", "patched")
-        if (case, kernel) in times
-    ]
+    order = list(dict.fromkeys(case for case, _ in times))
+    found = sorted(times.items(), key=lambda one: order.index(one[0][0]))
+    return [Row(case, kernel, "", ms) for (case, kernel), ms in found]
 
 
 def same_hashes(rows: list[Row]) -> int:
@@ -97,8 +93,7 @@ def same_hashes(rows: list[Row]) -> int:
     status = 0
     for name in dict.fromkeys(row.case.workload for row in rows):
         hashes = {row.hash for row in rows if row.case.workload == name}
-        same = len(hashes) == 1 and re.fullmatch("[0-9a-f]+", next(iter(hashes)))
-        if not same:
+        if not (len(hashes) == 1 and re.fullmatch("[0-9a-f]+", hashes.pop())):
             note(f"pagemint: {name}: the memmaps differ; see the hashes in the result")
             status = 1
     if not status:

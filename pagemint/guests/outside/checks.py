@@ -51,18 +51,13 @@ def alike(found: dict[str, list[Check]]) -> list[Check]:
     return judged
 
 
-def reasons() -> dict[tuple[str, str], str]:
-    """Return why tests of others fail on both kernels, by scenario and name."""
-    listed = tomllib.loads((files.GUESTS / "outside/known-failures.toml").read_text()).get(
-        "reason", ()
-    )
-    return {(one["scenario"], check): one["why"] for one in listed for check in one["checks"]}
-
-
 def judge(checks: list[Check]) -> int:
     """Note how the checks ended on both kernels, in a few lines; return the exit status."""
     found = pairs(checks)
-    known = reasons()
+    # The reasons for which tests of others fail on both kernels, by scenario and name.
+    listed = tomllib.loads((files.GUESTS / "outside/known-failures.toml").read_text())
+    reasons = listed.get("reason", ())
+    known = {(one["scenario"], name): one["why"] for one in reasons for name in one["checks"]}
     ran = {pair.scenario for pair in found}
     alike = {one.key for one in found if one.outcome == "fail" and not one.must_pass}
     unexplained = {key for key in alike - known.keys() if key[0] not in lab.SUITES}

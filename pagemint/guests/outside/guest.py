@@ -6,7 +6,6 @@ import shlex
 import shutil
 import sys
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
 
 from pagemint.base import journal
@@ -64,7 +63,13 @@ class Guest(GuestSettings):
             lab = arm64 if kernel.arch == trees.ARM64 else x86
             argv, env = lab.argv(kernel, shared, self), x86.environment()
             with doing(lambda: _under_way(journal.read(records), names)):
-                ended = _boot(argv, env, console, self.limit, what)
+                try:
+                    run(argv, env=env, log=console, limit=self.limit, what=what)
+                except MachineFailure:
+                    raise
+                except Failure as failure:
+                    # vng's exit status is unreliable, so the guest's records count as well.
+                    ended = failure.message.removeprefix(f"{what} ").removeprefix("failed: ")
         except BaseException:
             shutil.rmtree(shared)
             raise
@@ -94,25 +99,6 @@ def complaints(console: str, provoked: str | None = None) -> list[str]:
     expected = re.compile(provoked or "(?!)")
     lines = console.splitlines()
     return [line for line in lines if _TROUBLE.search(line) and not expected.search(line)]
-
-
-def _boot(
-    argv: list[str | Path], env: Mapping[str, str], console: Path, limit: float, what: str
-) -> str:
-    """Run a guest to its end; return how it failed, or "".
-
-    vng's exit status is unreliable, so its failure alone does not count: the guest's records do.
-
-    Raises:
-        MachineFailure: the program that runs guests is not installed.
-    """
-    try:
-        run(argv, env=env, log=console, limit=limit, what=what)
-    except MachineFailure:
-        raise
-    except Failure as failure:
-        return failure.message.removeprefix(f"{what} ").removeprefix("failed: ")
-    return ""
 
 
 def _under_way(said: list[Record], names: str) -> str:

@@ -26,16 +26,13 @@ from pagemint.base.run import run
 
 _KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 _ALIASES = (
-    "oldstable",
-    "oldstable-backports",
-    "stable",
-    "stable-backports",
-    "testing",
-    "unstable",
-    "experimental",
+    *("oldstable", "oldstable-backports", "stable", "stable-backports"),
+    *("testing", "unstable", "experimental"),
 )
 _STAMP = "updated"
 _FRESH = 3600.0  # seconds for which the lists count as up to date
+_ORIGINS = {"Debian", "Debian Backports"}
+_FOLDERS = {"debian", "debian-security"}
 _TARGET_FIELDS = ("REPO_URI", "RELEASE", "COMPONENT", "ORIGIN")
 
 
@@ -120,7 +117,7 @@ def mirror(suite: str | None) -> list[str]:
     """
     repositories = _machine_repositories()
     if suite:
-        uri = _archive(repositories)
+        uri = _uri(repositories)
         if not uri:
             raise MachineFailure(
                 f"apt on this machine knows no mirror that has Debian's {suite}",
@@ -141,9 +138,7 @@ def reach() -> str:
 
 
 def _compare(one: str, other: str) -> int:
-    """Return -1 if dpkg sorts a Debian version before another; sorting asks for no more."""
-    argv = ["dpkg", "--compare-versions", one, "lt", other]
-    return -1 if subprocess.run(argv).returncode == 0 else 1
+    return subprocess.call(["dpkg", "--compare-versions", one, "lt", other]) or -1
 
 
 version_key = cmp_to_key(_compare)
@@ -160,13 +155,9 @@ def parse_targets(text: str) -> list[Repository]:
     for line in text.splitlines():
         uri, suite, component, origin = line.split("|")
         known = not origin.startswith("$(")
-        segments = uri.rstrip("/").split("/")
-        debian = (
-            origin in ("Debian", "Debian Backports")
-            if known
-            else ("debian" in segments or "debian-security" in segments)
-        )
-        if debian and component == "main":
+        here = {origin} if known else set(uri.rstrip("/").split("/"))
+        names = _ORIGINS if known else _FOLDERS
+        if here & names and component == "main":
             found[Repository(uri, suite)] = None
     return list(found)
 
@@ -177,15 +168,10 @@ def parse_packages(text: str) -> list[Package]:
     for stanza in re.split(r"\n{2,}", text.strip()):
         fields = dict(re.findall(r"^([\w-]+): (.*)$", stanza, re.MULTILINE))
         if {"Package", "Version", "Size", "SHA256"} <= fields.keys():
+            name, version = fields["Package"], fields["Version"]
             depends = re.findall(r"(?:^|, *)([^ ,:]+)", fields.get("Depends", ""))
-            package = Package(
-                name=fields["Package"],
-                version=fields["Version"],
-                size=int(fields["Size"]),
-                sha256=fields["SHA256"],
-                depends=tuple(depends),
-            )
-            found[package.name, package.version] = package
+            size, sha256 = int(fields["Size"]), fields["SHA256"]
+            found[name, version] = Package(name, version, size, sha256, tuple(depends))
     return list(found.values())
 
 
@@ -197,9 +183,8 @@ def parse_problem(output: str) -> str:
 
 def parse_codename(release: str) -> tuple[str, str] | None:
     """Return (suite, codename) of a Release file, or None if it lacks them."""
-    suite = re.search(r"^Suite: (\S+)$", release, re.MULTILINE)
-    codename = re.search(r"^Codename: (\S+)$", release, re.MULTILINE)
-    return (suite[1], codename[1]) if suite and codename else None
+    found = dict(re.findall(r"^(Suite|Codename): (\S+)$", release, re.MULTILINE))
+    return (found["Suite"], found["Codename"]) if len(found) == 2 else None
 
 
 def _state() -> Path:
@@ -224,7 +209,8 @@ def _update() -> Mapping[str, str]:
         )
     machine = _machine_repositories()
     with step("looking for kernels on the Debian mirror"):
-        _configure("aliases", _with_aliases(machine))
+        uri = _uri(machine)
+        _configure("aliases", [Repository(uri, one) for one in _ALIASES] if uri else [])
         # Only the Release files: they name the codename of each alias.
         _apt_update("aliases", "Acquire::IndexTargets::deb::Packages::DefaultEnabled=false")
         releases = [path.read_text() for path in (_state() / "aliases").glob("*Release")]
@@ -271,18 +257,9 @@ def _machine_repositories() -> list[Repository]:
     return found
 
 
-def _archive(machine: list[Repository]) -> str | None:
-    """Return the mirror of the main archive, not of the security suites."""
-    return next((r.uri for r in machine if not r.suite.endswith("-security")), None)
-
-
-def _security(machine: list[Repository]) -> str | None:
-    return next((r.uri for r in machine if r.suite.endswith("-security")), None)
-
-
-def _with_aliases(machine: list[Repository]) -> list[Repository]:
-    uri = _archive(machine)
-    return [Repository(uri, alias) for alias in _ALIASES] if uri else []
+def _uri(machine: list[Repository], *, security: bool = False) -> str | None:
+    """Return the mirror of the main archive, or of the security suites."""
+    return next((r.uri for r in machine if r.suite.endswith("-security") == security), None)
 
 
 def _with_codenames(machine: list[Repository], codenames: Mapping[str, str]) -> list[Repository]:
@@ -292,7 +269,7 @@ def _with_codenames(machine: list[Repository], codenames: Mapping[str, str]) -> 
     directory under the alias.
     """
     found = dict.fromkeys(Repository(r.uri, codenames.get(r.suite, r.suite)) for r in machine)
-    uri, security = _archive(machine), _security(machine)
+    uri, security = _uri(machine), _uri(machine, security=True)
     for alias in _ALIASES if uri else ():
         name = codenames.get(alias)
         if uri and name:
