@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import fake_tree
 import hypothesis
 import pytest
 
+from pagemint import cli
 from pagemint.base import cache
 
 # No test depends on how fast the machine is.
@@ -39,6 +40,19 @@ def debian_config(cache_home: Path) -> None:
     entry.mkdir(parents=True)
     (entry / "config").write_text("CONFIG_64BIT=y\n")
     (entry / ".complete").touch()
+
+
+@pytest.fixture
+def refused(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """Runs a command line that is refused, and returns the one line that says why."""
+
+    def run(*argv: str) -> str:
+        assert cli.main(argv) == 1
+        (line,) = capsys.readouterr().err.splitlines()
+        assert line.startswith("pagemint: ") and "internal" not in line
+        return line
+
+    return run
 
 
 set_signal = signal.signal  # some tests replace it

@@ -1,12 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Makes results for tests, with chosen sizes and noise."""
+"""Makes results for tests, with chosen sizes and noise, and shows them as the terminal does."""
 
+import io
 import json
 import random
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+from rich.console import Console
+
+from pagemint.report import tables
+from pagemint.report.first_screen import FirstScreen
 from pagemint.results import reader
 from pagemint.results.rows import Result
+from pagemint.results.verdict import Judged
 
 VARIANTS = {
     "base": 57.5,
@@ -26,6 +34,9 @@ WHOLE: dict[str, Any] = {
     "folio": True,
 }
 """A whole bench: every workload, both kinds of returns, folios."""
+
+SMALL: dict[str, Any] = {"workloads": ("fsdax",), "variants": {"base": 57.0, "streaming": 35.0}}
+"""One workload, in two variants."""
 
 CLASSES = ("erms", "rep_good", "none")
 """The CPU classes of the copies."""
@@ -185,6 +196,37 @@ def read(contents: dict[str, Any]) -> Result:
     return reader.parse(json.dumps(contents).encode(), "a.json")
 
 
+def check_alone(said: str = "") -> Result:
+    """Return a result that has a check, and no times."""
+    check = {"scenario": "boot", "tree": "base", "name": "memory", "outcome": "pass", "said": said}
+    return read({**body(), "rows": [], "limits": [], "checks": [{**check, "must_pass": True}]})
+
+
 def result(**changes: Any) -> Result:  # noqa: ANN401 - those of body()
     """Return the result that the reader makes of such a file."""
     return read(body(**changes))
+
+
+def screen(
+    result: Result,
+    json: str | None = "out/bench.json",
+    report: str = "out/r",
+    *,
+    steps: bool = False,
+) -> list[str]:
+    """The lines of the first screen."""
+    lines: list[str] = []
+    shown = FirstScreen(lines.append, steps=steps)
+    # A bench adds each workload when it has timed it.
+    for workload, returns in dict.fromkeys((r.case.workload, r.case.returns) for r in result.rows):
+        rows = [r for r in result.rows if (r.case.workload, r.case.returns) == (workload, returns)]
+        shown.add(Judged(replace(result, rows=rows)))
+    shown.end(Judged(result), json, Path(report) if report else None)
+    return lines
+
+
+def everything(result: Result) -> str:
+    """The text of all tables."""
+    out = io.StringIO()
+    tables.show_all(result, Console(file=out, width=80))
+    return out.getvalue()

@@ -42,8 +42,8 @@ class Needed:
     number: int
 
 
-def make(tree: Path, line: str = LINE) -> None:
-    """Make a tree of a kernel line in the new directory `tree`: the whole series applies to it."""
+def make(tree: Path, line: str = LINE) -> Path:
+    """Make a tree of a line in a new directory, and return it: the whole series applies to it."""
     files = {
         path: [f"line {n}" if one.text is None else one.text for n, one in enumerate(lines, 1)]
         for path, lines in _unpatched(line).items()
@@ -55,6 +55,7 @@ def make(tree: Path, line: str = LINE) -> None:
     for path, lines in files.items():
         (tree / path).parent.mkdir(parents=True, exist_ok=True)
         (tree / path).write_text("\n".join(lines) + "\n")
+    return tree
 
 
 def needed(line: str = LINE) -> list[Needed]:

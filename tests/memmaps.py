@@ -92,9 +92,9 @@ class Case:
 class Memmap:
     """A host, and the memmap that it shares with this process."""
 
-    def __init__(self, host: Host, memory: int) -> None:
+    def __init__(self, host: Host, memmap: mmap.mmap) -> None:
         self.host = host
-        self.bytes = mmap.mmap(memory, 0)
+        self.bytes = memmap
         self.threads = 1  # of the last initialisation
 
     def init(self, case: Case, variant: str) -> tuple[bytes, list[str], int]:
@@ -127,6 +127,6 @@ def differences(one: bytes, other: bytes) -> list[str]:
     return found[:8]
 
 
-def open_memmap(program: Program, *, trace: bool, window: int = WINDOW) -> Iterator[Memmap]:
-    with shared_map(program, trace=trace, window=window) as (host, memory):
-        yield Memmap(host, memory)
+def open_memmap(program: Program, window: int = WINDOW, *, trace: bool = False) -> Iterator[Memmap]:
+    with shared_map(program, window, trace=trace) as shared:
+        yield Memmap(*shared)

@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Stand-ins for what tests need of a machine: programs, and an identity for git."""
+"""Stand-ins for what tests need of a machine, and runs of git and of pagemint's command line."""
 
+import os
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 WHO = {
@@ -10,9 +14,42 @@ WHO = {
 }
 """Variables with which git knows who commits."""
 
+ARGV = (sys.executable, "-c", "import sys; from pagemint.cli import main; sys.exit(main())")
+"""The program, to be followed by arguments."""
+
+_STAGE = re.compile(r" \.\.\.( \d+\.\d s)?$")
+
+
+def pagemint(*argv: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run `pagemint` with arguments and further variables, and return what it said."""
+    env = {**os.environ, **environment}
+    return subprocess.run([*ARGV, *argv], capture_output=True, text=True, env=env)
+
+
+def without_progress(stderr: str) -> list[str]:
+    """Return the lines, without those of stages that take long on a busy machine."""
+    return [line for line in stderr.splitlines() if not _STAGE.search(line)]
+
 
 def program(path: Path, script: str) -> Path:
     """Write a program in the shell, and return it."""
     path.write_text(f"#!/bin/sh\n{script}\n")
     path.chmod(0o755)
     return path
+
+
+def git(tree: Path, *argv: str | Path, **variables: str) -> str:
+    """Run git in a tree with further variables, and return what it said."""
+    env = os.environ | variables
+    ended = subprocess.run(["git", *argv], cwd=tree, env=env, capture_output=True, text=True)
+    assert ended.returncode == 0, f"git {argv}: {ended.stderr}"
+    return ended.stdout
+
+
+def contents(tree: Path) -> dict[str, bytes]:
+    """Return every file in a tree, without those of git, by its path."""
+    return {
+        str(path.relative_to(tree)): path.read_bytes()
+        for path in tree.rglob("*")
+        if path.is_file() and ".git" not in path.relative_to(tree).parts
+    }

@@ -16,7 +16,6 @@ from pagemint.results.rows import COMPARISON
 from pagemint.words import BASE, SECTION, STRUCT_PAGE
 
 _MARGIN = 64  # pages on both sides that nobody may write
-_WORD = 8
 
 
 class _Device(NamedTuple):
@@ -67,10 +66,7 @@ def differences(
 
 def _compared(program: Program, variants: Sequence[Variant]) -> str:
     """Return the first difference of a tree's modes from base, in a host of their own."""
-    with (
-        shared_map(program, trace=False, window=_PAGES) as (host, memory),
-        mmap.mmap(memory, 0) as window,
-    ):
+    with shared_map(program, _PAGES) as (host, window), window:
         for device in _DEVICES:
             base = _left(host, window, Variant(BASE), device)
             for variant in variants:
@@ -103,25 +99,14 @@ def _difference(
 ) -> str:
     mode = f" in mode {variant.mode}" if variant.mode else ""
     if base[0] != left[0]:
-        at = _first(base[0], left[0])
-        page, word = divmod(at, STRUCT_PAGE)
-        was, now = (int.from_bytes(one[at : at + _WORD], "little") for one in (base[0], left[0]))
+        words = (memoryview(one).cast("Q") for one in (base[0], left[0]))
+        pairs = enumerate(zip(*words, strict=True))
+        at, was, now = next((at, one, other) for at, (one, other) in pairs if one != other)
+        page, word = divmod(at, STRUCT_PAGE // 8)
         return (
-            f"{device.name}{mode}: page {page - _MARGIN - device.start}, word {word // _WORD} "
+            f"{device.name}{mode}: page {page - _MARGIN - device.start}, word {word} "
             f"is {now:#x}, not {was:#x}"
         )
     if base[1] != left[1]:
         return f"{device.name}{mode}: the pageblocks differ"
     return ""
-
-
-def _first(one: bytes, other: bytes) -> int:
-    """Return the offset of the first word in which two memmaps of equal size differ."""
-    low, high = 0, len(one)
-    while high - low > _WORD:
-        middle = (low + high) // 2 // _WORD * _WORD
-        if one[low:middle] != other[low:middle]:
-            high = middle
-        else:
-            low = middle
-    return low

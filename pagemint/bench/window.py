@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A memmap that a native host shares with this process."""
 
+import mmap
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,13 +16,15 @@ POISON = 0xA5
 
 
 @contextmanager
-def shared_map(program: Program, *, trace: bool, window: int) -> Iterator[tuple[Host, int]]:
-    """Start a host; yield it, and the descriptor of a memmap of `window` pages that it shares.
+def shared_map(
+    program: Program, window: int, *, trace: bool = False
+) -> Iterator[tuple[Host, mmap.mmap]]:
+    """Start a host; yield it, and the memmap of `window` pages that it shares.
 
     Args:
         program: the host.
-        trace: whether the page_ref_set event is active.
         window: pages from FIRST_PFN on.
+        trace: whether the page_ref_set event is active.
     """
     memory = os.memfd_create("memmap")
     try:
@@ -29,7 +32,7 @@ def shared_map(program: Program, *, trace: bool, window: int) -> Iterator[tuple[
         with Host(program, memory) as host:
             host.patch("plain", events=int(trace))
             host.ask("map", first=FIRST_PFN, pages=window, fd=memory)
-            yield host, memory
+            yield host, mmap.mmap(memory, 0)
     finally:
         os.close(memory)
 

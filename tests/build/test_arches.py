@@ -20,11 +20,8 @@ pytestmark = pytest.mark.skipif(not LONG, reason="minutes of builds: run make ch
 _RISCV = Arch("riscv64-linux-gnu-", "", ("ARCH=riscv", "CROSS_COMPILE=riscv64-linux-gnu-"))
 _I386 = Arch("", "", ("ARCH=i386",))
 _TOUCHED = (
-    "mm/mm_init.o",
-    "mm/page_alloc.o",
-    "mm/util.o",
-    "mm/tests/copy_highpages_kunit.o",
-    "lib/tests/memfill_streaming_kunit.o",
+    *("mm/mm_init.o", "mm/page_alloc.o", "mm/util.o"),
+    *("mm/tests/copy_highpages_kunit.o", "lib/tests/memfill_streaming_kunit.o"),
 )
 _HOTPLUG = ("mm/memory_hotplug.o",)
 _TEMPLATE = ("mm/memmap_template.o", "mm/tests/memmap_template_kunit.o")
@@ -66,27 +63,22 @@ class Case:
 _WHOLE = (*_WITH_HOTPLUG, *_WITH_TEMPLATE, *_WITH_THREADS)
 _ALL = (*_TOUCHED, *_HOTPLUG, *_TEMPLATE, *_THREADS)
 _NO_DEVICE = "# CONFIG_ZONE_DEVICE is not set"
+_NO_TEMPLATE = "# CONFIG_MEMMAP_TEMPLATE is not set"
+_NO_HOTPLUG = (
+    *("# CONFIG_MEMORY_HOTPLUG is not set", _NO_DEVICE, _NO_TEMPLATE),
+    "# CONFIG_DEFERRED_STRUCT_PAGE_INIT is not set",
+)
 CASES = {
     "arm64": Case(trees.ARM64, _WHOLE, _ALL, "stnp"),
     "riscv64": Case(_RISCV, _WHOLE, _ALL, ""),
-    "i386": Case(_I386, ("# CONFIG_MEMMAP_TEMPLATE is not set",), _TOUCHED, ""),
+    "i386": Case(_I386, (_NO_TEMPLATE,), _TOUCHED, ""),
     "x86, no ZONE_DEVICE": Case(
         trees.X86,
         (*_WITH_HOTPLUG, _NO_DEVICE, *_WITH_TEMPLATE),
         (*_TOUCHED, *_HOTPLUG, *_TEMPLATE),
         "movnti",
     ),
-    "x86, no hotplug": Case(
-        trees.X86,
-        (
-            "# CONFIG_MEMORY_HOTPLUG is not set",
-            _NO_DEVICE,
-            "# CONFIG_DEFERRED_STRUCT_PAGE_INIT is not set",
-            "# CONFIG_MEMMAP_TEMPLATE is not set",
-        ),
-        _TOUCHED,
-        "movnti",
-    ),
+    "x86, no hotplug": Case(trees.X86, _NO_HOTPLUG, _TOUCHED, "movnti"),
 }
 
 

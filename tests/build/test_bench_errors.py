@@ -15,7 +15,7 @@ from pathlib import Path
 import fake_tree
 import pytest
 from kernel_lines import LONG
-from screen import without_progress
+from stand_ins import without_progress
 
 from pagemint.base import cache, machine
 from pagemint.bench import link
@@ -31,30 +31,16 @@ _MARK = "TMPDIR"  # one of the few variables that a kernel build inherits
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
     """A stand-in for a kernel tree, to which the series applies; it cannot be built."""
-    made = tmp_path / "linux"
-    fake_tree.make(made)
-    return made
-
-
-def _bench(
-    *argv: str | Path, before: str = "", **environment: str
-) -> subprocess.CompletedProcess[str]:
-    ended = subprocess.run(
-        [sys.executable, "-c", before + _PROGRAM, "bench", *argv],
-        capture_output=True,
-        text=True,
-        env={**os.environ, **environment},
-        timeout=120,
-    )
-    assert "Traceback" not in ended.stderr
-    return ended
+    return fake_tree.make(tmp_path / "linux")
 
 
 def _refusal(*argv: str | Path, before: str = "", status: int = 1, **environment: str) -> str:
     """Run a bench that is refused, and return the one line that says why."""
-    ended = _bench(*argv, before=before, **environment)
-    assert ended.stdout == ""
-    assert ended.returncode == status, ended.stderr
+    command = [sys.executable, "-c", before + _PROGRAM, "bench", *argv]
+    env = {**os.environ, **environment}
+    ended = subprocess.run(command, capture_output=True, text=True, env=env, timeout=120)
+    assert "Traceback" not in ended.stderr
+    assert (ended.stdout, ended.returncode) == ("", status), ended.stderr
     (line,) = without_progress(ended.stderr)
     assert line.startswith("pagemint: ")
     assert "internal error" not in line
@@ -71,37 +57,47 @@ def _entries(home: Path) -> list[str]:
 # Arguments.
 
 
-@pytest.mark.parametrize("line", ["2.4", "7.3.4", "latest", ""])
-def test_an_unknown_kernel_line_is_refused(line: str) -> None:
-    said = _refusal("--kernel", line)
-    assert f"no edits for Linux {line!r}" in said
-    known = ", ".join([*patches.lines(), sources.EXPECTED])
-    assert f"choose one of {known}, or give a tree with --ksrc" in said
-
-
-def test_a_ksrc_that_is_no_kernel_tree_is_refused(tmp_path: Path) -> None:
-    given = tmp_path / "file"
-    given.touch()
-    said = _refusal("--ksrc", given, "--size", "4MiB")
-    assert f"{given} is not a Linux source tree: it has no Makefile; give" in said
+_LINES = ", ".join([*patches.lines(), sources.EXPECTED])
 
 
 @pytest.mark.parametrize(
-    ("size", "why"),
+    ("argv", "said"),
     [
-        ("lots", "'lots' is not a size; write a number and a unit"),
-        ("", "'' is not a size"),
-        ("100", "'100' is not a size"),
-        ("-5GB", "'-5GB' is not a size"),
-        ("1GB,", "'' is not a size"),
-        ("0GB", "'0GB' is less than one byte"),
-        ("1MB", "a device of 1MB is too small; give at least 2MiB"),
-        ("1GB,1MB", "a device of 1MB is too small"),
-        ("900000TB", "a device of 900000TB is too large; give at most 16TB"),
+        *(
+            (
+                ["--kernel", line],
+                f"no edits for Linux {line!r}; choose one of {_LINES}, or give a tree with --ksrc",
+            )
+            for line in ("2.4", "7.3.4", "latest", "")
+        ),
+        (["--ksrc", "file"], "file is not a Linux source tree: it has no Makefile; give"),
+        *(
+            ([f"--size={size}"], why)
+            for size, why in (
+                ("lots", "'lots' is not a size; write a number and a unit"),
+                ("", "'' is not a size"),
+                ("100", "'100' is not a size"),
+                ("-5GB", "'-5GB' is not a size"),
+                ("1GB,", "'' is not a size"),
+                ("0GB", "'0GB' is less than one byte"),
+                ("1MB", "a device of 1MB is too small; give at least 2MiB"),
+                ("1GB,1MB", "a device of 1MB is too small"),
+                ("900000TB", "a device of 900000TB is too large; give at most 16TB"),
+            )
+        ),
+        *(
+            (["--workload", names], "; choose from fsdax, devdax, devdax-1g, private")
+            for names in ("hugetlb", "", "fsdax,", "FSDAX")
+        ),
+        *(([f"--runs={runs}"], "--runs") for runs in ("0", "-3", "10001", "many", "1.5")),
+        (["--kernel", "7.3", "--ksrc", "linux"], "not allowed with"),
     ],
 )
-def test_a_size_that_cannot_be_is_refused(tree: Path, size: str, why: str) -> None:
-    assert why in _refusal("--ksrc", tree, f"--size={size}")
+def test_an_argument_that_cannot_be_is_refused(tree: Path, argv: list[str], said: str) -> None:
+    if not {"--kernel", "--ksrc"} & set(argv):
+        argv = ["--ksrc", str(tree), *argv]
+    usage = argv[-1] in ("--runs=many", "--runs=1.5", "linux")
+    assert said in _refusal(*argv, status=2 if usage else 1)
 
 
 def test_a_memory_map_larger_than_memory_is_refused(tree: Path) -> None:
@@ -112,29 +108,10 @@ def test_a_memory_map_larger_than_memory_is_refused(tree: Path) -> None:
     assert "of memory are free; give --size " in _refusal("--ksrc", tree, f"--size={size}GB")
 
 
-@pytest.mark.parametrize("names", ["hugetlb", "", "fsdax,", "FSDAX"])
-def test_an_unknown_workload_is_refused(tree: Path, names: str) -> None:
-    said = _refusal("--ksrc", tree, "--workload", names)
-    assert "there is no workload" in said
-    assert "choose from fsdax, devdax, devdax-1g, private" in said
-
-
 def test_a_workload_that_a_line_does_not_have_is_refused(tmp_path: Path) -> None:
-    tree = tmp_path / "linux"
-    fake_tree.make(tree, "6.12")
+    tree = fake_tree.make(tmp_path / "linux", "6.12")
     said = _refusal("--ksrc", tree, "--workload", "fsdax,dax-folio")
     assert "Linux 6.12 does not have the code of dax-folio; give --kernel 7.3" in said
-
-
-@pytest.mark.parametrize(
-    ("runs", "status"), [("0", 1), ("-3", 1), ("10001", 1), ("many", 2), ("1.5", 2)]
-)
-def test_a_number_of_runs_that_cannot_be_is_refused(tree: Path, runs: str, status: int) -> None:
-    assert "--runs" in _refusal("--ksrc", tree, f"--runs={runs}", status=status)
-
-
-def test_a_line_and_a_tree_together_are_refused(tree: Path) -> None:
-    assert "not allowed with" in _refusal("--kernel", "7.3", "--ksrc", tree, status=2)
 
 
 @pytest.mark.parametrize("file", ["file/result.json", "directory", "/proc/nowhere/result.json"])

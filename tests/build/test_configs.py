@@ -18,8 +18,7 @@ _WHOLE = "\n".join(["CONFIG_X86_64=y", *configs.needs()]) + "\n"
 @pytest.fixture
 def tree(tmp_path: Path) -> Source:
     """A tree of the user's own."""
-    fake_tree.make(tmp_path / "linux")
-    return sources.from_tree(tmp_path / "linux")
+    return sources.from_tree(fake_tree.make(tmp_path / "linux"))
 
 
 @pytest.fixture

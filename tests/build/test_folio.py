@@ -5,6 +5,7 @@ import mmap
 import os
 import random
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pytest
@@ -67,6 +68,20 @@ class Memory:
         self.host.ask("memory", first=FIRST_PFN, pages=PAGES, fd=self.descriptor)
         for tree in ("base", "patched"):
             self.host.ask("skew", tree=tree, bytes=skew)
+
+    def prepare(self, order: int, *pages: int, skew: int = 0, fragile: bool = False) -> None:
+        """Make compounds of an order at pages, in memory that was moved up by `skew` bytes."""
+        self.move(skew)
+        self.host.patch("plain", "erms", fragile=int(fragile))
+        for page in pages:
+            self.fold(page, order)
+
+    @contextmanager
+    def hidden(self, page: int, *, once: bool = False) -> Iterator[None]:
+        """Let accesses to a page of the source fault, or only the first one."""
+        self.host.ask("hide", pfn=FIRST_PFN + FROM + page, pages=1, once=int(once))
+        yield
+        self.host.ask("hide", pfn=FIRST_PFN, pages=0, once=0)
 
     def put(self, page: int, data: bytes) -> None:
         at = page * PAGE + self.skew
@@ -179,11 +194,8 @@ def test_a_folio_of_several_batches_is_copied(
 ) -> None:
     # A kernel that is not preemptible copies a batch at a time.
     order, to, source = BATCHED, 0, PAGES // 2
-    memory.move(0)
-    memory.host.patch("plain", "erms")
+    memory.prepare(order, to, source)
     data = random.Random(1).randbytes(PAGE << order)
-    for page in (to, source):
-        memory.fold(page, order)
     for variant in ("base", "patched"):
         memory.put(source, data)
         memory.put(to, bytes(len(data)))
@@ -201,9 +213,8 @@ def check_fault(memory: Memory, function: str, order: int, host_page: int, early
     whole = host_page * PAGE - memory.skew
     for variant in ("base", "patched"):
         memory.put(TO - GUARD, before)
-        memory.host.ask("hide", pfn=FIRST_PFN + FROM + host_page, pages=1, once=0)
-        result = memory.copy(variant, function, order, TO, FROM, early)
-        memory.host.ask("hide", pfn=FIRST_PFN, pages=0, once=0)
+        with memory.hidden(host_page):
+            result = memory.copy(variant, function, order, TO, FROM, early)
         assert (result.status, result.queued, result.first) == (-EHWPOISON, 1, bad), variant
         assert result.faults >= 1
         after = memory.get(TO - GUARD, pages + 2 * GUARD)
@@ -236,10 +247,7 @@ FAULTS = [
 def test_the_first_bad_page_is_queued_once(
     memory: Memory, fragile: bool, where: str, early: int, host_pages: Sequence[int]
 ) -> None:
-    memory.move(SKEWS[where])
-    memory.host.patch("plain", "erms", fragile=int(fragile))
-    memory.fold(FROM, 9)
-    memory.fold(TO, 9)
+    memory.prepare(9, FROM, TO, skew=SKEWS[where], fragile=fragile)
     memory.put(FROM, random.Random(9).randbytes(PAGE << 9))
     function = "folio_mc_copy, fragile" if fragile else "folio_mc_copy"
     for host_page in host_pages:
@@ -248,23 +256,16 @@ def test_the_first_bad_page_is_queued_once(
 
 
 def test_an_order_0_folio_can_be_bad(memory: Memory) -> None:
-    memory.move(0)
-    memory.host.patch("plain", "erms")
-    for page in (FROM, TO):
-        memory.fold(page, 0)
+    memory.prepare(0, FROM, TO)
     check_fault(memory, "folio_mc_copy", 0, 0, 0)
 
 
 @pytest.mark.parametrize("page", [0, 1, 200, 511])
 def test_poison_under_a_write_fault_is_queued_once(memory: Memory, page: int) -> None:
-    memory.move(0)
-    memory.host.patch("plain", "erms")
-    for start in (FROM, TO):
-        memory.fold(start, 9)
+    memory.prepare(9, FROM, TO)
     for variant in ("base", "patched"):
-        memory.host.ask("hide", pfn=FIRST_PFN + FROM + page, pages=1, once=0)
-        result = memory.copy(variant, "copy_user_large_folio", 9, TO, FROM)
-        memory.host.ask("hide", pfn=FIRST_PFN, pages=0, once=0)
+        with memory.hidden(page):
+            result = memory.copy(variant, "copy_user_large_folio", 9, TO, FROM)
         assert (result.status, result.queued, result.first) == (-EHWPOISON, 1, page), variant
 
 
@@ -273,14 +274,11 @@ def test_poison_under_a_write_fault_is_queued_once(memory: Memory, page: int) ->
 def test_poison_that_can_be_read_again_still_fails_the_copy(
     memory: Memory, page: int, early: int
 ) -> None:
-    memory.move(0)
-    memory.host.patch("plain", "erms")
-    for start in (FROM, TO):
-        memory.fold(start, 9)
+    memory.prepare(9, FROM, TO)
     # The page in which the string instruction stopped; it may stop early, in the page before.
     stopped = page - 1 if early else page
     for variant, queued in (("base", page), ("patched", stopped)):
-        memory.host.ask("hide", pfn=FIRST_PFN + FROM + page, pages=1, once=1)
-        # A page by itself never stops in the page before.
-        result = memory.copy(variant, "folio_mc_copy", 9, TO, FROM, early * (variant != "base"))
+        with memory.hidden(page, once=True):
+            # A page by itself never stops in the page before.
+            result = memory.copy(variant, "folio_mc_copy", 9, TO, FROM, early * (variant != "base"))
         assert result == Result(-EHWPOISON, 1, queued, 1), variant

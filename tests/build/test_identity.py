@@ -63,7 +63,7 @@ def cases(draw: st.DrawFn) -> Case:
 
 @pytest.fixture(scope="module", params=HOSTS, ids="-".join)
 def memmap(request: pytest.FixtureRequest) -> Iterator[Memmap]:
-    yield from open_memmap(program_for(*request.param), trace=False)
+    yield from open_memmap(program_for(*request.param))
 
 
 @pytest.mark.parametrize("line", LINES)
@@ -116,7 +116,7 @@ def stand_in() -> Iterator[Memmap]:
     """A host with Linux 7.4 as it is expected, without our topics, as the patched tree."""
     base = trees.unpatched(BASE, sources.get(sources.EXPECTED))
     expected = trees.with_topics(PATCHED, base, [])
-    yield from open_memmap(link.link((base, expected), CONFIGS["mask"]), trace=False)
+    yield from open_memmap(link.link((base, expected), CONFIGS["mask"]))
 
 
 @pytest.mark.skipif(not LONG, reason="builds another tree")

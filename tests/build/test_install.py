@@ -75,14 +75,7 @@ def test_without_the_extra_the_bench_says_how_to_get_the_page(installed: Path, b
     )
     assert not (installed / "bench-report").exists()
     (wheel,) = installed.glob("pagemint-*.whl")
-    _run(
-        installed / "venv/bin/python",
-        "-m",
-        "pip",
-        "-q",
-        "install",
-        f"{wheel}[report]",
-        cwd=installed,
-    )
+    pip = (installed / "venv/bin/python", "-m", "pip", "-q")
+    _run(*pip, "install", f"{wheel}[report]", cwd=installed)
     _run(installed / "venv/bin/pagemint", "report", bench, "-o", "page", cwd=installed)
     assert (installed / "page/index.html").exists()

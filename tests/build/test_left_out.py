@@ -10,7 +10,7 @@ from pathlib import Path
 import fake_result
 import fake_tree
 import pytest
-from rendered import screen
+from fake_result import screen
 from stand_ins import program
 
 from pagemint import cli
@@ -38,19 +38,6 @@ done
 """
 
 
-def _workload(names: Sequence[str]) -> Workload:
-    def run(name: str, host: process.Host) -> Timed:
-        return Timed(int(host.ask("run", tree=name)["ns"]))
-
-    case = Case("work", 4096, 1)
-    return Workload(
-        name="work",
-        memory=lambda asked: 4096,
-        setup=lambda host, asked: int(host.ask("map")["ns"]),
-        tasks=lambda asked: [Task(case, Variant(name), partial(run, name)) for name in names],
-    )
-
-
 def _timed(
     tmp_path: Path,
     fault: str,
@@ -60,8 +47,18 @@ def _timed(
     against: str = "base",
 ) -> list[Row]:
     """Time trees, of which one fails."""
+
+    def run(name: str, host: process.Host) -> Timed:
+        return Timed(int(host.ask("run", tree=name)["ns"]))
+
+    case, asked = Case("work", 4096, 1), Settings(1, against=against)
+    workload = Workload(
+        name="work",
+        memory=lambda asked: 4096,
+        setup=lambda host, asked: int(host.ask("map")["ns"]),
+        tasks=lambda asked: [Task(case, Variant(name), partial(run, name)) for name in names],
+    )
     script = program(tmp_path / "host", _HOST.replace("BAD", bad).replace("FAULT", fault))
-    workload, asked = _workload(names), Settings(1, against=against)
     with Hosts([Program(script, script, script, {})]) as hosts:
         hosted = hosts.of(workload, asked)
         patience = Budget(least=2, seconds=0)
@@ -245,13 +242,6 @@ _WHY = {
 }
 
 
-def _edited(text: str, edits: Sequence[tuple[str, str, str]]) -> str:
-    for function, line, code in edits:
-        at = text.index(line, text.index(f"\n{function}") + 1)
-        text = text[:at] + code + text[at:]
-    return text
-
-
 def _diff(path: str, old: str, new: str) -> str:
     before = f"a/{path}" if old else "/dev/null"
     lines = [one.splitlines(keepends=True) for one in (old, new)]
@@ -261,10 +251,15 @@ def _diff(path: str, old: str, new: str) -> str:
 def _patch(tmp_path: Path) -> Path:
     """Return a patch with all faults."""
     tree = sources.get(fake_tree.LINE).tree
-    old = {path: (tree / path).read_text() for path in _EDITS}
-    diffs = [_diff(path, old[path], _edited(old[path], edits)) for path, edits in _EDITS.items()]
+    diffs = [_diff(path, "", new) for path, new in _NEW.items()]
+    for path, edits in _EDITS.items():
+        old = text = (tree / path).read_text()
+        for function, line, code in edits:
+            at = text.index(line, text.index(f"\n{function}") + 1)
+            text = text[:at] + code + text[at:]
+        diffs.append(_diff(path, old, text))
     patch = tmp_path / "faulty.patch"
-    patch.write_text("".join([*diffs, *(_diff(path, "", new) for path, new in _NEW.items())]))
+    patch.write_text("".join(diffs))
     return patch
 
 
@@ -286,9 +281,7 @@ def test_each_fault_of_a_real_tree_leaves_it_out_of_one_workload(
     lines = [line for line in said.err.splitlines() if " is left out" in line]
     assert len(lines) == len(_WHY)
     for workload, why in _WHY.items():
-        assert [
-            one for one in lines if f"pagemint: {workload} is left out for faulty: {why}" in one
-        ]
+        assert f"pagemint: {workload} is left out for faulty: {why}" in "\n".join(lines)
     result = reader.read(str(file))
     timed = {(row.case.workload, row.tree) for row in result.rows}
     assert timed == {

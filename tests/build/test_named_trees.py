@@ -4,17 +4,16 @@
 import difflib
 import itertools
 import json
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 
 import fake_result
 import fake_tree
 import pytest
-from command_line import pagemint
+from fake_result import everything, screen
 from kernel_lines import LONG
-from rendered import everything, screen
-from stand_ins import WHO
+from stand_ins import WHO, contents, pagemint
+from stand_ins import git as _git
 
 from pagemint import words
 from pagemint.base.errors import Failure
@@ -39,30 +38,15 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A stand-in for a kernel tree, in a git repository with one commit."""
     for name, value in _GIT.items():
         monkeypatch.setenv(name, value)
-    made = tmp_path / "linux"
-    fake_tree.make(made)
+    made = fake_tree.make(tmp_path / "linux")
     for argv in (["init", "-q", "-b", "main"], ["add", "-A"], ["commit", "-q", "-m", "the tree"]):
         _git(made, *argv)
     return made
 
 
-def _git(tree: Path, *argv: str) -> str:
-    return subprocess.run(
-        ["git", *argv], cwd=tree, check=True, capture_output=True, text=True
-    ).stdout
-
-
 def _make(text: str, base: trees.Tree) -> trees.Tree:
     (one,) = named.parse([text])
     return one.make(base)
-
-
-def _contents(tree: Path) -> dict[str, bytes]:
-    return {
-        str(path.relative_to(tree)): path.read_bytes()
-        for path in tree.rglob("*")
-        if path.is_file() and ".git" not in path.parts
-    }
 
 
 def _mailbox(tree: Path, file: Path, *topics: str) -> Path:
@@ -77,10 +61,10 @@ def test_a_mailbox_of_topics_makes_the_tree_that_the_topics_make(
     tree: Path, tmp_path: Path
 ) -> None:
     base = trees.unpatched("base", sources.from_tree(tree))
-    before = _contents(base.path)
+    before = contents(base.path)
     ours = _make("ours=series:device,online", base)
     mailbox = _mailbox(tree, tmp_path / "v5.mbox", "device", "online")
-    assert _contents(ours.path) == _contents(_make(f"v5={mailbox}", base).path) != before
+    assert contents(ours.path) == contents(_make(f"v5={mailbox}", base).path) != before
     folder = tmp_path / "patches"
     folder.mkdir()
     mails = [
@@ -89,25 +73,25 @@ def test_a_mailbox_of_topics_makes_the_tree_that_the_topics_make(
     ]
     for number, mail in enumerate(itertools.chain(*mails)):
         (folder / f"{number:02}.patch").write_text(mail.read_text())
-    assert _contents(_make(f"files={folder}", base).path) == _contents(ours.path)
-    assert _contents(base.path) == before
+    assert contents(_make(f"files={folder}", base).path) == contents(ours.path)
+    assert contents(base.path) == before
 
 
 def test_a_commit_is_copied_and_the_repository_stays_as_it_is(tree: Path) -> None:
     base = trees.unpatched("base", sources.from_tree(tree))
-    first = _contents(tree)
+    first = contents(tree)
     (tree / "mm/mm_init.c").write_text("changed\n")
     _git(tree, "commit", "-q", "-a", "-m", "a change")
     (tree / "mm/mm_init.c").write_text("changed again, not committed\n")
     (tree / "mm/new.c").write_text("staged\n")
     _git(tree, "add", "mm/new.c")
-    before = (_contents(tree), _git(tree, "status", "--porcelain"), _git(tree, "for-each-ref"))
+    before = (contents(tree), _git(tree, "status", "--porcelain"), _git(tree, "for-each-ref"))
     old, new = _make(f"old={tree}@HEAD^{{/the tree}}", base), _make(f"new={tree}@main", base)
-    assert _contents(old.path) == first
+    assert contents(old.path) == first
     assert (new.path / "mm/mm_init.c").read_text() == "changed\n"
     assert not (new.path / "mm/new.c").exists()
     assert (new.name, new.line, new.version) == ("new", "7.3", "7.3.0")
-    after = (_contents(tree), _git(tree, "status", "--porcelain"), _git(tree, "for-each-ref"))
+    after = (contents(tree), _git(tree, "status", "--porcelain"), _git(tree, "for-each-ref"))
     assert after == before
 
 
@@ -121,13 +105,13 @@ def test_a_commit_is_whole_wherever_its_repository_is_named(
     tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     base = trees.unpatched("base", sources.from_tree(tree))
-    whole = set(_contents(tree))
+    whole = set(contents(tree))
     _git(tree, "clone", "-q", "--bare", str(tree), str(tmp_path / "bare.git"))
     # As in a hook: git would look there instead.
     monkeypatch.setenv("GIT_DIR", str(tmp_path / "nowhere"))
     for number, where in enumerate((tree / "mm", tmp_path / "bare.git")):
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / str(number)))
-        assert set(_contents(_make(f"new={where}@main", base).path)) == whole
+        assert set(contents(_make(f"new={where}@main", base).path)) == whole
 
 
 @pytest.mark.parametrize(
@@ -167,8 +151,7 @@ def test_a_tree_that_cannot_be_is_refused(
 
 
 def test_a_topic_without_patches_for_the_line_is_refused(tmp_path: Path) -> None:
-    fake_tree.make(tmp_path / "old", "6.12")
-    base = trees.unpatched("base", sources.from_tree(tmp_path / "old"))
+    base = trees.unpatched("base", sources.from_tree(fake_tree.make(tmp_path / "old", "6.12")))
     with pytest.raises(Failure, match="no patches of published for Linux 6"):
         _make("p=series:device,published", base)
 
@@ -187,10 +170,8 @@ def test_the_mails_of_a_tree_are_listed_whether_it_is_in_the_cache_or_not(
     for _ in range(2):
         made = _make(f"new={tmp_path / 'a.mbox'}", base)
         assert (made.path / "mm/new.c").read_text() == "int new;\n"
-        assert (made.applied, made.not_applied) == (
-            ("[PATCH v2] a",),
-            ("[PATCH] a (an older version)",),
-        )
+        assert made.applied == ("[PATCH v2] a",)
+        assert made.not_applied == ("[PATCH] a (an older version)",)
         assert capsys.readouterr().err.endswith(lines)
 
 
@@ -302,11 +283,8 @@ def test_a_tree_with_one_wrong_bit_is_named_and_timed(in_user_cache: None, tmp_p
     assert f"Memmap of wrong differs: {said}." in ended.stdout.splitlines()
     found = json.loads((tmp_path / "result.json").read_text())
     (listed,) = found["trees"]
-    assert (listed["name"], listed["applied"], listed["not_applied"]) == (
-        "wrong",
-        ["wrong.patch"],
-        [],
-    )
+    mails = listed["applied"], listed["not_applied"]
+    assert (listed["name"], *mails) == ("wrong", ["wrong.patch"], [])
     assert [(row["case"]["workload"], row["tree"]) for row in found["rows"][:6]] == [
         (workload, tree) for workload in ("fsdax", "boot") for tree in ("base", "base2", "wrong")
     ]

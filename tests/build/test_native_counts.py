@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from kernel_lines import WHOLE
-from memmaps import program_for
+from memmaps import PAGEBLOCK, SECTION, program_for
 
 from pagemint.base import machine
 from pagemint.bench.link import Program
@@ -18,8 +18,6 @@ from pagemint.bench.workload import FIRST_PFN
 from pagemint.guests.count import plugin as count_plugin
 from pagemint.results.rows import Counts
 
-SECTION = 1 << 15  # pages
-PAGEBLOCK = 512  # pages
 PAGES = 2 * SECTION
 FOLIOS = 8
 FOLIO = 512  # pages
@@ -108,15 +106,8 @@ def counted(program: Program, work: Path) -> dict[tuple[str, str], Window]:
     nm: list[str | Path] = ["nm", "--format=bsd", "--defined-only", program.path]
     symbols = subprocess.run(nm, capture_output=True, text=True, check=True).stdout
     option = count_plugin.option(count_plugin.make(), symbols, "command_run", work)
-    argv: list[str | Path] = [
-        "qemu-x86_64",
-        "-cpu",
-        "max",
-        *option,
-        program.path,
-        program.traps,
-        program.sites,
-    ]
+    argv: list[str | Path] = ["qemu-x86_64", "-cpu", "max", *option]
+    argv += [program.path, program.traps, program.sites]
     text = "\n".join([*commands, "blocks tree=patched\n"])
     done = subprocess.run(argv, input=text, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

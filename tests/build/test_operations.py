@@ -8,7 +8,7 @@ from enum import IntEnum
 
 import pytest
 from kernel_lines import LINES, WHOLE
-from memmaps import differences, program_for
+from memmaps import MIGRATE_MOVABLE, SECTION, differences, program_for
 
 from pagemint.bench.link import Program
 from pagemint.bench.process import Host
@@ -20,9 +20,7 @@ from pagemint.words import STRUCT_PAGE
 FOLIO = 512
 FOLIOS = 4
 WINDOW = (FOLIOS + 2) * FOLIO  # a folio on each side is left alone
-SECTION = 1 << 15
 BELOW = 31  # sections below FIRST_PFN that share a memmap
-MIGRATE_MOVABLE = 1
 PG_ANON_EXCLUSIVE = 1 << 11
 FOLIO_COMMANDS = {"dax_folio": "fsdax", "device_folio": "private"}
 
@@ -45,8 +43,8 @@ def program(request: pytest.FixtureRequest) -> Program:
 
 @pytest.fixture(scope="module")
 def shared(program: Program) -> Iterator[tuple[Host, mmap.mmap]]:
-    with shared_map(program, trace=False, window=WINDOW) as (host, descriptor):
-        yield host, mmap.mmap(descriptor, WINDOW * STRUCT_PAGE)
+    with shared_map(program, WINDOW) as shared:
+        yield shared
 
 
 def folios(
@@ -118,9 +116,9 @@ def test_splitting_a_dax_folio_leaves_single_pages(shared: tuple[Host, mmap.mmap
 @pytest.fixture(scope="module", params=LINES)
 def section(request: pytest.FixtureRequest) -> Iterator[tuple[Host, mmap.mmap]]:
     program = program_for(request.param, "mask")
-    with shared_map(program, trace=False, window=SECTION) as (host, descriptor):
+    with shared_map(program, SECTION) as (host, memmap):
         host.ask("repeat", pages=SECTION, times=BELOW)
-        yield host, mmap.mmap(descriptor, SECTION * STRUCT_PAGE)
+        yield host, memmap
 
 
 @pytest.mark.parametrize("before", [0, 1, BELOW])
@@ -184,9 +182,8 @@ def test_an_unmap_removes_pages_after_references_and_ends_after_lookups(
 
 @pytest.fixture(scope="module")
 def blocks() -> Iterator[tuple[Host, mmap.mmap]]:
-    window = 2 * SECTION + 2 * FOLIO + FOLIO
-    with shared_map(program_for("7.3", "mask"), trace=False, window=window) as (host, descriptor):
-        yield host, mmap.mmap(descriptor, window * STRUCT_PAGE)
+    with shared_map(program_for("7.3", "mask"), 2 * SECTION + 3 * FOLIO) as shared:
+        yield shared
 
 
 def test_blocks_of_a_memmap_are_zeroed_by_base_alone(blocks: tuple[Host, mmap.mmap]) -> None:
@@ -211,9 +208,4 @@ def test_blocks_of_a_memmap_are_zeroed_by_base_alone(blocks: tuple[Host, mmap.mm
 
 def test_workloads_of_steps_name_the_first_line_with_their_code() -> None:
     since = {name: workload.since for name, workload in known().items() if any(workload.since)}
-    assert since == {
-        "dax-folio": (7, 3),
-        "device-folio": (7, 3),
-        "populate": (7, 3),
-        "vmemmap": (7, 3),
-    }
+    assert since == dict.fromkeys(("dax-folio", "device-folio", "populate", "vmemmap"), (7, 3))

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from kernel_lines import LONG, WHOLE
-from memmaps import HOSTS, differences, program_for
+from memmaps import HOSTS, MIGRATE_MOVABLE, PAGEBLOCK, SECTION, differences, program_for
 
 from pagemint.base.errors import Failure
 from pagemint.bench.link import Program
@@ -20,12 +20,9 @@ from pagemint.bench.window import POISON, blocks_of, shared_map
 from pagemint.bench.workload import FIRST_PFN
 from pagemint.words import MODES, STRUCT_PAGE
 
-SECTION = 1 << 15
-PAGEBLOCK = 512
 CHUNK = 1024
 MARGIN = CHUNK  # pages that are compared on both sides of the written ones
 WINDOW = 3 * SECTION
-MIGRATE_MOVABLE = 1
 DRIVERS = ("none", "onlines", "keeps", "keeps odd", "hyperv", "forgets")
 EXAMPLES = 10_000 if LONG else 300
 
@@ -116,9 +113,9 @@ class Left:
 class Memory:
     """A host, and the memmap that it shares with this process."""
 
-    def __init__(self, host: Host, descriptor: int) -> None:
+    def __init__(self, host: Host, memmap: mmap.mmap) -> None:
         self.host = host
-        self.bytes = mmap.mmap(descriptor, WINDOW * STRUCT_PAGE)
+        self.bytes = memmap
 
     def bring_up(self, case: Case, variant: str) -> Left:
         """Poison the watched pages and bring the memory up."""
@@ -192,12 +189,12 @@ def program(request: pytest.FixtureRequest) -> Program:
 
 @pytest.fixture(scope="module")
 def memory(program: Program) -> Iterator[Memory]:
-    yield from open_memory(program, trace=False)
+    yield from open_memory(program)
 
 
-def open_memory(program: Program, *, trace: bool) -> Iterator[Memory]:
-    with shared_map(program, trace=trace, window=WINDOW) as (host, descriptor):
-        yield Memory(host, descriptor)
+def open_memory(program: Program, *, trace: bool = False) -> Iterator[Memory]:
+    with shared_map(program, WINDOW, trace=trace) as shared:
+        yield Memory(*shared)
 
 
 def check(memory: Memory, case: Case) -> None:
@@ -218,7 +215,7 @@ def check(memory: Memory, case: Case) -> None:
 
 
 def test_streaming_stores_are_the_default_on_x86(program: Program) -> None:
-    with contextmanager(open_memory)(program, trace=False) as memory:
+    with contextmanager(open_memory)(program) as memory:
         before = [memory.host.ask("mode", tree="patched", name="slow")["was"] for _ in range(2)]
     assert before == [str(MODES.index(name)) for name in ("streaming", "slow")]
 
@@ -257,7 +254,7 @@ def test_chunks_of_hyperv_are_free_as_single_pages_of_base(memory: Memory) -> No
 
 def test_a_driver_that_neither_onlines_nor_keeps_pages_is_seen(program: Program) -> None:
     with (
-        contextmanager(open_memory)(program, trace=False) as memory,
+        contextmanager(open_memory)(program) as memory,
         pytest.raises(Failure, match=r"(?i)warn"),
     ):
         memory.bring_up(added(0, 1, 1, driver="forgets"), "streaming")

@@ -7,8 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from command_line import pagemint
-from stand_ins import program
+from stand_ins import pagemint, program
 
 from pagemint.base import files
 from pagemint.base.errors import Failure
@@ -95,16 +94,13 @@ def test_a_file_that_no_tree_can_run_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_tree_that_lacks_the_code_is_left_out(user_cache: Path, tmp_path: Path) -> None:
-    text = _EXAMPLE.replace(
-        "clear_page(pfn_to_kaddr(pfn + i));",
-        'memmap_init_mode_set("slow");',
-    ).replace("static void run", "int memmap_init_mode_set(const char *name);\nstatic void run")
-    (tmp_path / "one.c").write_text(text)
+    text = _EXAMPLE.replace("clear_page(pfn_to_kaddr(pfn + i));", 'memmap_init_mode_set("slow");')
+    declaration = "int memmap_init_mode_set(const char *name);\n"
+    (tmp_path / "one.c").write_text(text.replace("static void", f"{declaration}static void", 1))
     ended = _bench(user_cache, "--workload", tmp_path / "one.c")
     assert ended.returncode == 1
-    assert "pagemint: clear_one is left out for base: it has no memmap_init_mode_set" in (
-        ended.stderr
-    )
+    left_out = "pagemint: clear_one is left out for base: it has no memmap_init_mode_set"
+    assert left_out in ended.stderr
     assert "there is nothing to time" in ended.stderr.splitlines()[-1]
 
 

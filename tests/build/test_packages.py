@@ -80,9 +80,6 @@ def test_setup_without_dpkg_names_programs_and_headers_of_all_distributions(
         "setup: missing: flex gelf.h; install them (Debian: flex libelf-dev; "
         "Fedora: flex elfutils-libelf-devel; Arch: flex libelf; openSUSE: flex libelf-devel)\n",
     )
-
-
-def test_setup_dev_needs_debian(path: Path, checkout: Path) -> None:
     ended = _run("sh", "scripts/setup", "dev", cwd=checkout, PATH=str(path))
     assert ended.returncode == 1
     assert "of Debian; run it there" in ended.stderr

@@ -4,24 +4,20 @@
 In a file of its own, since make check-mutants leaves out the topic shared.
 """
 
-import mmap
-
-from memmaps import differences, program_for
+from memmaps import SECTION, differences, program_for
 
 from pagemint.bench.window import POISON, shared_map
 from pagemint.bench.workload import FIRST_PFN
 from pagemint.words import STRUCT_PAGE
 
 FOLIO = 512
-SECTION = 1 << 15
 
 
 def test_sections_that_are_used_have_the_memmap_of_a_bind(in_user_cache: None) -> None:
     sections, rest = 3, 2 * SECTION + 4 * FOLIO
     window = sections * SECTION + rest
     left = []
-    with shared_map(program_for("7.3", "mask"), trace=False, window=window) as (host, descriptor):
-        memmap = mmap.mmap(descriptor, window * STRUCT_PAGE)
+    with shared_map(program_for("7.3", "mask"), window) as (host, memmap):
         uses = {"first": FIRST_PFN, "sections": sections, "used": sections}
         init = {"start": FIRST_PFN, "pages": sections * SECTION, "type": "private", "order": 0}
         for command, where in (("init", init), ("populate", uses)):

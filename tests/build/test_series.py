@@ -10,9 +10,9 @@ from pathlib import Path
 
 import fake_tree
 import pytest
-from command_line import pagemint
 from kernel_lines import LINES
-from stand_ins import WHO, program
+from stand_ins import WHO, contents, pagemint, program
+from stand_ins import git as _git
 
 from pagemint.base import files, git
 from pagemint.base.errors import Failure
@@ -47,9 +47,7 @@ def git_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def plain(tmp_path: Path) -> Path:
     """A kernel tree that is not a git checkout."""
-    tree = tmp_path / "linux"
-    fake_tree.make(tree)
-    return tree
+    return fake_tree.make(tmp_path / "linux")
 
 
 @pytest.fixture
@@ -62,20 +60,9 @@ def checkout(plain: Path) -> Path:
     return plain
 
 
-def _git(tree: Path, *argv: str, **variables: str) -> str:
-    env = os.environ | variables
-    ended = subprocess.run(["git", *argv], cwd=tree, env=env, capture_output=True, text=True)
-    assert ended.returncode == 0, f"git {argv}: {ended.stderr}"
-    return ended.stdout
-
-
 def _state(tree: Path) -> dict[str, bytes]:
     """Return every file in a tree, and what git has checked out and named in it."""
-    files = {
-        str(path.relative_to(tree)): path.read_bytes()
-        for path in tree.rglob("*")
-        if path.is_file() and ".git" not in path.relative_to(tree).parts
-    }
+    files = contents(tree)
     if (tree / ".git").exists():
         for name, argv in (("refs", ["for-each-ref"]), ("head", ["symbolic-ref", "HEAD"])):
             files[f".git: {name}"] = _git(tree, *argv).encode()
@@ -205,19 +192,17 @@ def test_the_branch_has_one_commit_a_step_in_order(checkout: Path) -> None:
     assert _git(checkout, "rev-parse", "main").strip() == main
 
 
-def test_the_branch_is_checked_out_with_the_new_files_as_they_are(checkout: Path) -> None:
+def test_the_branch_is_checked_out_and_stands_on_those_of_other_topics(checkout: Path) -> None:
+    (checkout / "notes").write_text("mine")
     branches.commit(checkout)
     assert _git(checkout, "symbolic-ref", "HEAD").strip() == f"refs/heads/{_BRANCH}"
-    assert _git(checkout, "status", "--porcelain") == ""
+    assert _git(checkout, "status", "--porcelain") == "?? notes\n"
+    assert (checkout / "notes").read_text() == "mine"
     edited = {
         path for step in _STEPS if step.diff for path in fake_tree.edited(step.diff.read_text())
     }
     for path in _NEW - edited:
         assert (checkout / path).read_bytes() == (files.KERNEL / path).read_bytes(), path
-
-
-def test_each_topic_has_a_branch_on_top_of_the_one_before(checkout: Path) -> None:
-    branches.commit(checkout)
     before = "main"
     for topic, branch in zip(_TOPICS, _BRANCHES, strict=True):
         names = [step.path for step in _STEPS if step.topic == topic]
@@ -227,9 +212,9 @@ def test_each_topic_has_a_branch_on_top_of_the_one_before(checkout: Path) -> Non
 
 @pytest.mark.parametrize("line", patches.lines())
 def test_topics_apply_alone_and_in_any_company(tmp_path: Path, line: str) -> None:
-    fake_tree.make(tmp_path / "linux", line)
+    tree = fake_tree.make(tmp_path / "linux", line)
     for pair in itertools.combinations_with_replacement(_TOPICS, 2):
-        patches.plan(tmp_path / "linux", line, patches.topics(pair))
+        patches.plan(tree, line, patches.topics(pair))
 
 
 def test_each_commit_holds_what_its_diff_says(checkout: Path) -> None:
@@ -258,13 +243,6 @@ def test_the_cover_letters_are_where_git_and_b4_look_for_them(checkout: Path) ->
         assert strategy == "branch-description\n"
 
 
-def test_untracked_files_stay(checkout: Path) -> None:
-    (checkout / "notes").write_text("mine")
-    branches.commit(checkout)
-    assert (checkout / "notes").read_text() == "mine"
-    assert _git(checkout, "status", "--porcelain") == "?? notes\n"
-
-
 def test_a_plain_directory_becomes_a_checkout(plain: Path) -> None:
     # As in Debian's source packages, which ignore all of the kernel.
     (plain / ".gitignore").write_text("/*\n!/debian/\n")
@@ -274,8 +252,7 @@ def test_a_plain_directory_becomes_a_checkout(plain: Path) -> None:
     assert len(_commits(plain, "base")) == len(_STEPS)
     assert _git(plain, "status", "--porcelain") == ""
     _git(plain, "checkout", "-q", "base")
-    after = {path: data for path, data in _state(plain).items() if not path.startswith(".git:")}
-    assert after == before
+    assert contents(plain) == before
 
 
 def test_a_plain_directory_inside_a_checkout_becomes_one_of_its_own(
@@ -307,13 +284,8 @@ def _outcome(tree: Path, output: Path) -> tuple[dict[str, str], dict[str, bytes]
     """Return the mails of a tree, its files once it has the branches, and the last commit."""
     written = branches.mails(sources.from_tree(tree), output)
     branches.commit(tree)
-    contents = {
-        str(path.relative_to(tree)): path.read_bytes()
-        for path in tree.rglob("*")
-        if path.is_file() and ".git" not in path.relative_to(tree).parts
-    }
     mails = {str(one.relative_to(output)): one.read_text() for one in written}
-    return mails, contents, git.git(tree, "rev-parse", "HEAD")
+    return mails, contents(tree), git.git(tree, "rev-parse", "HEAD")
 
 
 @pytest.fixture(scope="session")
@@ -327,8 +299,7 @@ def outcome(tmp_path_factory: pytest.TempPathFactory) -> tuple[object, ...]:
             patch.setenv(name, value)
         patch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
         patch.setenv("HOME", str(home))
-        fake_tree.make(home / "linux")
-        return _outcome(home / "linux", home / "mails")
+        return _outcome(fake_tree.make(home / "linux"), home / "mails")
 
 
 _FIXED = WHO | {f"GIT_{role}_DATE": "2026-11-25T12:00:00Z" for role in ("AUTHOR", "COMMITTER")}
@@ -447,30 +418,33 @@ def test_a_repository_of_another_owner_is_used_if_the_user_calls_it_safe(
 # A branch that cannot be made.
 
 
-@pytest.mark.parametrize("how", ["changed", "staged", "removed"])
-def test_uncommitted_changes_are_refused_and_kept(checkout: Path, how: str) -> None:
-    file = checkout / "mm/Makefile"
-    file.unlink() if how == "removed" else file.write_text("mine")
-    if how == "staged":
-        _git(checkout, "add", "mm/Makefile")
-    before = _state(checkout)
-    with pytest.raises(Failure, match="has uncommitted changes; commit or stash them first"):
-        branches.commit(checkout)
-    assert _state(checkout) == before
+_GONE = "device: 01-memfill edits lib/tests/Makefile, which is not there"
+_UNCOMMITTED = "has uncommitted changes; commit or stash them first"
 
 
-def test_an_existing_branch_is_refused_and_kept(checkout: Path) -> None:
-    _git(checkout, "branch", _BRANCHES[2], "main^")
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("echo mine >mm/Makefile", _UNCOMMITTED),
+        ("echo mine >mm/Makefile; git add mm/Makefile", _UNCOMMITTED),
+        ("rm mm/Makefile", _UNCOMMITTED),
+        (f"git branch {_BRANCHES[2]} main^", f"has a branch {_BRANCHES[2]} already"),
+        ("git rm -q lib/tests/Makefile; git commit -qm gone", _GONE),
+    ],
+)
+def test_a_tree_that_cannot_have_the_branch_is_refused_and_kept(
+    checkout: Path, command: str, said: str
+) -> None:
+    subprocess.run(["sh", "-ec", command], cwd=checkout, check=True)
     before = _state(checkout)
-    with pytest.raises(Failure, match=f"has a branch {_BRANCHES[2]} already"):
+    with pytest.raises(Failure, match=said):
         branches.commit(checkout)
     assert _state(checkout) == before
 
 
 @pytest.mark.parametrize("line", LINES)
 def test_an_edit_that_does_not_apply_is_named(tmp_path: Path, line: str) -> None:
-    tree = tmp_path / "linux"
-    fake_tree.make(tree, line)
+    tree = fake_tree.make(tmp_path / "linux", line)
     for needed in fake_tree.needed(line):
         before = (tree / needed.path).read_text()
         fake_tree.spoil(tree, needed)
@@ -511,18 +485,10 @@ def test_a_topic_that_does_not_apply_leaves_the_others(plain: Path) -> None:
     fake_tree.spoil(plain, line)
     with pytest.raises(Failure, match=r"1 topic does not apply: copies: .* these apply: fixes, de"):
         branches.commit(plain)
+    assert not (plain / ".git").exists()
     chosen = patches.topics(["online"])
     made = branches.commit(plain, chosen)
     assert made == [f"pagemint-{fake_tree.LINE}-{one.name}" for one in chosen]
-
-
-def test_a_file_that_is_gone_is_named(plain: Path) -> None:
-    edited = "lib/tests/Makefile"
-    (plain / edited).unlink()
-    before = _state(plain)
-    with pytest.raises(Failure, match=f"device: 01-memfill edits {edited}, which is not there"):
-        branches.commit(plain)
-    assert _state(plain) == before
 
 
 def test_a_new_file_that_is_there_already_is_named(plain: Path) -> None:
@@ -538,11 +504,11 @@ def test_a_new_file_that_is_there_already_is_named(plain: Path) -> None:
 
 def test_a_checkout_that_fails_takes_the_branch_back(checkout: Path) -> None:
     (checkout / ".git/index.lock").touch()
-    before = [_git(checkout, "for-each-ref"), _git(checkout, "config", "--list", "--local")]
+    asked = (("for-each-ref",), ("config", "--list", "--local"))
+    before = [_git(checkout, *argv) for argv in asked]
     with pytest.raises(Failure, match="git checkout"):
         branches.commit(checkout)
-    after = [_git(checkout, "for-each-ref"), _git(checkout, "config", "--list", "--local")]
-    assert after == before
+    assert [_git(checkout, *argv) for argv in asked] == before
 
 
 def test_a_directory_that_is_no_kernel_tree_is_refused(tmp_path: Path) -> None:
@@ -665,9 +631,8 @@ def test_mails_make_the_same_tree_as_the_branch(checkout: Path, tmp_path: Path) 
     one, other = _commits(checkout, "main", "by-mail"), _commits(checkout, "main")
     for a, b in zip(one, other, strict=True):
         assert _git(checkout, "diff", a, b) == ""
-        assert _git(checkout, "show", "-s", "--format=%B", a) == (
-            _git(checkout, "show", "-s", "--format=%B", b)
-        )
+        texts = [_git(checkout, "show", "-s", "--format=%B", each) for each in (a, b)]
+        assert texts[0] == texts[1]
 
 
 def test_the_first_mail_of_a_topic_is_its_cover_letter(plain: Path, tmp_path: Path) -> None:
@@ -733,8 +698,7 @@ def test_patching_does_not_write_into_shared_files(plain: Path, tmp_path: Path) 
     patches.patch(copy, fake_tree.LINE)
     assert _state(plain) == before
     branches.commit(plain)
-    want = {path: data for path, data in _state(plain).items() if not path.startswith(".git")}
-    assert _state(copy) == want
+    assert contents(copy) == contents(plain)
 
 
 @pytest.mark.parametrize(

@@ -17,26 +17,20 @@ from pathlib import Path
 
 import fake_tree
 import pytest
-from command_line import pagemint
 from kernel_lines import BASES, LONG, WHOLE
-from stand_ins import WHO
+from stand_ins import WHO, pagemint
 
 from pagemint.base import git, machine
 from pagemint.send import branches
 from pagemint.trees import patches, sources, stock, trees
 
-_OPTIONS = """\
-CONFIG_DMA_API_DEBUG=y
-CONFIG_KUNIT=y
-CONFIG_ADDED_MEMORY_KUNIT_TEST=y
-CONFIG_COPY_HIGHPAGES_KUNIT_TEST=y
-CONFIG_DEVICE_FOLIO_KUNIT_TEST=y
-CONFIG_MEMCPY_KUNIT_TEST=m
-CONFIG_MEMCPY_FLUSHCACHE_KUNIT_TEST=m
-CONFIG_MEMFILL_STREAMING_KUNIT_TEST=m
-CONFIG_MEMMAP_TEMPLATE_KUNIT_TEST=y
-CONFIG_MEMMAP_THREADS_KUNIT_TEST=y
-"""
+_SUITES = {
+    "y": ("ADDED_MEMORY", "COPY_HIGHPAGES", "DEVICE_FOLIO", "MEMMAP_TEMPLATE", "MEMMAP_THREADS"),
+    "m": ("MEMCPY", "MEMCPY_FLUSHCACHE", "MEMFILL_STREAMING"),
+}
+_OPTIONS = "CONFIG_DMA_API_DEBUG=y\nCONFIG_KUNIT=y\n" + "".join(
+    f"CONFIG_{name}_KUNIT_TEST={how}\n" for how, names in _SUITES.items() for name in names
+)
 # Objects of the unpatched tree, beside those that the series edits: files that include its headers,
 # and one KUnit suite, for the messages that KUnit itself gives. On 6.12 the suite is in another
 # folder.
@@ -253,12 +247,8 @@ _PAGE_FLAG = re.compile(r"^CHECK:CAMELCASE: .*<__(?:Set|Clear)Page\w+>$", re.MUL
 
 def _checkpatch(found: sources.Source, *what: str | Path) -> str:
     """Return what the kernel's checkpatch says of a mail, or of a file behind -f."""
-    ended = subprocess.run(
-        ["perl", "scripts/checkpatch.pl", "--strict", "--show-types", "--no-summary", *what],
-        cwd=found.tree,
-        capture_output=True,
-        text=True,
-    )
+    argv = ["perl", "scripts/checkpatch.pl", "--strict", "--show-types", "--no-summary", *what]
+    ended = subprocess.run(argv, cwd=found.tree, capture_output=True, text=True)
     output = _PAGE_FLAG.sub("", ended.stdout)
     said = re.search(r"^(?:ERROR|WARNING|CHECK):[A-Z_]+: ", output, re.MULTILINE)
     return (output if said else "") + ended.stderr

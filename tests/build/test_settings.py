@@ -12,9 +12,9 @@ from types import SimpleNamespace
 
 import pytest
 import stand_ins
-from command_line import ARGV, pagemint
 from kernel_lines import LINES
 from memmaps import program_for
+from stand_ins import ARGV, pagemint
 
 from pagemint.base import cache, files, machine
 from pagemint.base.errors import Failure, OutOfMemory
@@ -31,14 +31,10 @@ def _refuse_cache(home: Path, monkeypatch: pytest.MonkeyPatch) -> Failure:
     monkeypatch.setenv("XDG_CACHE_HOME", str(home))
     with pytest.raises(Failure) as refused:
         cache.entry("kind", "key", lambda work: pytest.fail("something was made"))
-    judged = doctor.check_cache()
-    assert (judged.ok, judged.found, judged.remedy) == (
-        False,
-        refused.value.message,
-        refused.value.remedy,
-    )
+    failure, judged = refused.value, doctor.check_cache()
+    assert (judged.ok, judged.found, judged.remedy) == (False, failure.message, failure.remedy)
     assert str(home) in judged.found
-    return refused.value
+    return failure
 
 
 @pytest.mark.parametrize("name", ["a b", "a:b", "a\tb", "a#b", "$a", "a'b", "a\\b", "a%b", "(a)"])

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 import hashlib
+import re
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -73,8 +74,6 @@ def _cached(cache_home: Path, package_version: str, version: str) -> Path:
 @pytest.fixture
 def mirror(monkeypatch: pytest.MonkeyPatch) -> list[Package]:
     """The packages that the mirror has; no apt runs."""
-    import re
-
     held: list[Package] = []
     monkeypatch.setattr(
         apt, "packages", lambda pattern: [p for p in held if re.fullmatch(pattern, p.name)]
@@ -204,11 +203,6 @@ def test_packages_are_deleted_once_they_are_used(
 
 def _make_debs(directory: Path, line: str) -> list[Path]:
     """Build a source and a configuration package as Debian lays them out, only smaller."""
-    for kind in ("source", "config"):
-        (directory / kind / "DEBIAN").mkdir(parents=True)
-        control = f"Package: linux-{kind}-{line}\nVersion: 1\nArchitecture: all\n"
-        control += "Maintainer: Nobody <nobody@example.org>\nDescription: test\n"
-        (directory / kind / "DEBIAN/control").write_text(control)
     usr = directory / "source/usr/src"
     usr.mkdir(parents=True)
     _tree(directory / f"linux-source-{line}")
@@ -220,6 +214,10 @@ def _make_debs(directory: Path, line: str) -> list[Path]:
     subprocess.run(["xz", configs / "config.amd64_none_amd64"], check=True)
     debs = []
     for kind in ("source", "config"):
+        (directory / kind / "DEBIAN").mkdir()
+        control = f"Package: linux-{kind}-{line}\nVersion: 1\nArchitecture: all\n"
+        control += "Maintainer: Nobody <nobody@example.org>\nDescription: test\n"
+        (directory / kind / "DEBIAN/control").write_text(control)
         deb = directory / f"{kind}.deb"
         argv = ["dpkg-deb", "-Znone", "--root-owner-group", "-b", str(directory / kind), str(deb)]
         subprocess.run(argv, check=True, stdout=subprocess.DEVNULL)
@@ -277,19 +275,15 @@ def test_the_copy_of_an_own_tree_is_cleaned_and_nothing_else(
     assert (copied.path / "cleaned").read_text() == "\n"
 
 
-@pytest.mark.parametrize("lack", ["Makefile", "Kconfig", "mm/mm_init.c"])
-def test_an_incomplete_tree_is_refused(lack: str, tmp_path: Path) -> None:
-    tree = _tree(tmp_path / "mine")
-    (tree / lack).unlink()
-    with pytest.raises(Failure, match=f"it has no {lack}"):
-        sources.from_tree(tree)
-
-
-def test_tree_without_a_version_is_refused(tmp_path: Path) -> None:
+def test_an_incomplete_tree_is_refused(tmp_path: Path) -> None:
     tree = _tree(tmp_path / "mine")
     (tree / "Makefile").write_text("all:\n")
     with pytest.raises(Failure, match="names no version"):
         sources.from_tree(tree)
+    for lack in ("mm/mm_init.c", "Kconfig", "Makefile"):
+        (tree / lack).unlink()
+        with pytest.raises(Failure, match=f"it has no {lack}"):
+            sources.from_tree(tree)
 
 
 def test_damaged_download_is_refused_and_removed(tmp_path: Path) -> None:

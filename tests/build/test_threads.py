@@ -55,7 +55,7 @@ def shared_among(case: Case, threads: int) -> int:
 
 @pytest.fixture(scope="module", params=HOSTS, ids="-".join)
 def memmap(request: pytest.FixtureRequest) -> Iterator[Memmap]:
-    yield from open_memmap(program_for(*request.param), trace=False, window=WINDOW)
+    yield from open_memmap(program_for(*request.param), WINDOW)
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -68,14 +69,19 @@ def test_entry_is_made_once(cache_home: Path, in_place: bool) -> None:
     assert _names(cache_home / "kind") == ["key"]
 
 
-@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
-def test_interruption_leaves_nothing(cache_home: Path, error: type[BaseException]) -> None:
+@pytest.mark.parametrize(
+    ("error", "in_place"),
+    [(RuntimeError, False), (KeyboardInterrupt, False), (KeyboardInterrupt, True)],
+)
+def test_interruption_leaves_nothing(
+    cache_home: Path, error: type[BaseException], in_place: bool
+) -> None:
     def make(path: Path) -> None:
         _write(path)
         raise error
 
     with pytest.raises(error):
-        cache.entry("kind", "key", make)
+        cache.entry("kind", "key", make, in_place=in_place)
     assert cache.find("kind", "key") is None
     assert _names(cache_home / "kind") == []
 
@@ -91,15 +97,6 @@ def test_failure_in_place_keeps_the_logs_but_is_not_complete(cache_home: Path) -
     assert cache.find("kind", "key") is None
     made = cache.entry("kind", "key", _write, in_place=True)
     assert _names(made) == [".complete", "file"]
-
-
-def test_interruption_in_place_leaves_nothing(cache_home: Path) -> None:
-    def stop(path: Path) -> None:
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        cache.entry("kind", "key", stop, in_place=True)
-    assert _names(cache_home / "kind") == []
 
 
 def test_two_processes_make_it_once(tmp_path: Path, cache_home: Path) -> None:
@@ -319,9 +316,5 @@ def test_the_table_has_each_kind(cache_home: Path, capsys: pytest.CaptureFixture
         (["--prune", "--size", "x"], "'x' is not a size"),
     ],
 )
-def test_bad_bounds_are_one_line(
-    argv: list[str], said: str, cache_home: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert cli.main(["cache", *argv]) == 1
-    (line,) = capsys.readouterr().err.splitlines()
-    assert said in line
+def test_bad_bounds_are_one_line(argv: list[str], said: str, refused: Callable[..., str]) -> None:
+    assert said in refused("cache", *argv)

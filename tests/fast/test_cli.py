@@ -8,10 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from command_line import pagemint
-from stand_ins import program
+from stand_ins import pagemint, program
 
-from pagemint import cli, commands
+from pagemint import cli
 from pagemint.base.errors import Failure
 from pagemint.commands import doctor
 
@@ -48,6 +47,12 @@ def _raiser(error: BaseException) -> Callable[[], int]:
             "pagemint: internal error: ValueError: two lines; "
             "please report this with PAGEMINT_DEBUG=1 output\n",
         ),
+        (
+            PermissionError(errno.EACCES, "Permission denied", "/root/linux"),
+            1,
+            "pagemint: cannot use /root/linux: Permission denied; "
+            "run as a user who may, or name another\n",
+        ),
     ],
 )
 def test_each_error_is_one_line(
@@ -69,11 +74,6 @@ def test_debug_shows_the_traceback(
     install(_raiser(ValueError("oops")))
     assert cli.main(["doctor"]) == 70
     assert "Traceback" in capsys.readouterr().err
-
-
-def test_status_is_passed_on(install: _Install) -> None:
-    install(lambda: 5)
-    assert cli.main(["doctor"]) == 5
 
 
 @pytest.mark.parametrize(
@@ -108,61 +108,49 @@ def test_missing_apt_is_one_line() -> None:
     )
 
 
-def _waiting(seconds: int) -> str:
-    """Return a program that runs a command which prints a word and waits."""
-    return (
+def _argv(work: str) -> list[str]:
+    """Return the command line of a program whose command `doctor` does some work."""
+    program = (
         "import sys, time\n"
         "from pagemint.cli import main\n"
         "from pagemint.commands import doctor\n"
-        f"doctor.main = lambda request: (print('ready', flush=True), time.sleep({seconds}))[1]\n"
+        f"doctor.main = lambda request: {work} or 0\n"
         "sys.exit(main(['doctor']))\n"
     )
+    return [sys.executable, "-c", program]
+
+
+def _signalled(number: signal.Signals, seconds: int, *before: str) -> tuple[int, str]:
+    """Send a signal to a program that takes some seconds; return its status and what it said."""
+    argv = [*before, *_argv(f"print('ready', flush=True) or time.sleep({seconds})")]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(argv, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "ready\n"
+        child.send_signal(number)
+        _, err = child.communicate(timeout=10)
+    return child.returncode, err
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.usefixtures("default_signals")
 def test_signals_end_it_in_one_line(number: signal.Signals) -> None:
-    argv = [sys.executable, "-c", _waiting(30)]
-    pipe = subprocess.PIPE
-    with subprocess.Popen(argv, stdout=pipe, stderr=pipe, text=True) as child:
-        assert child.stdout is not None
-        assert child.stdout.readline() == "ready\n"
-        child.send_signal(number)
-        _, err = child.communicate(timeout=10)
-    assert (child.returncode, err) == (130, "pagemint: interrupted; run again to continue\n")
+    assert _signalled(number, 30) == (130, "pagemint: interrupted; run again to continue\n")
 
 
 def test_nohup_keeps_it_running() -> None:
-    argv = ["nohup", sys.executable, "-c", _waiting(1)]
-    pipe = subprocess.PIPE
-    with subprocess.Popen(argv, stdout=pipe, stderr=pipe, stdin=pipe, text=True) as child:
-        assert child.stdout is not None
-        assert child.stdout.readline() == "ready\n"
-        child.send_signal(signal.SIGHUP)
-        _, err = child.communicate(timeout=10)
+    status, err = _signalled(signal.SIGHUP, 1, "nohup")
     assert "interrupted" not in err
-    assert child.returncode == 0
+    assert status == 0
 
 
 def test_closed_stdout_is_quiet() -> None:
-    program = (
-        "import sys\n"
-        "from pagemint.cli import main\n"
-        "from pagemint.commands import doctor\n"
-        "doctor.main = lambda request: print('data' * 50000) or 0\n"
-        "sys.exit(main(['doctor']))\n"
-    )
     read, write = os.pipe()
     os.close(read)
-    argv = [sys.executable, "-c", program]
+    argv = _argv("print('data' * 50000)")
     ended = subprocess.run(argv, stdout=write, stderr=subprocess.PIPE, text=True)
     os.close(write)
     assert (ended.returncode, ended.stderr) == (1, "")
-
-
-def test_every_command_has_a_module() -> None:
-    for name in cli.COMMANDS:
-        assert (Path(commands.__file__).parent / f"{name}.py").exists(), name
 
 
 def test_doctor_runs() -> None:
@@ -173,36 +161,16 @@ def test_doctor_runs() -> None:
         assert word in ended.stdout
 
 
-def test_a_file_of_somebody_else_is_one_line(
-    install: _Install, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(("tool", "of"), [("objcopy", "binutils"), ("fio", "fio")])
+def test_doctor_names_a_tool_that_is_missing(
+    tool: str, of: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    install(_raiser(PermissionError(errno.EACCES, "Permission denied", "/root/linux")))
-    assert cli.main(["doctor"]) == 1
-    assert capsys.readouterr().err == (
-        "pagemint: cannot use /root/linux: Permission denied; "
-        "run as a user who may, or name another\n"
-    )
-
-
-def test_doctor_fails_when_a_tool_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     assert doctor.main(doctor.Request()) == 1
-    check = doctor.check_tool("objcopy")
-    assert (check.ok, check.remedy) == (
-        False,
-        "install it (Debian: binutils; Fedora: binutils; Arch: binutils; openSUSE: binutils)",
-    )
-
-
-def test_doctor_names_what_a_bench_does_not_need(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", "/nowhere")
-    check = doctor.check_tool("fio")
-    assert (check.ok, check.needed, check.remedy) == (
-        False,
-        False,
-        "install it (Debian: fio; Fedora: fio; Arch: fio; openSUSE: fio)",
-    )
-    assert "bench does not need it" in check.found
+    check = doctor.check_tool(tool)
+    remedy = f"install it (Debian: {of}; Fedora: {of}; Arch: {of}; openSUSE: {of})"
+    assert (check.ok, check.needed, check.remedy) == (False, tool == "objcopy", remedy)
+    assert ("bench does not need it" in check.found) != check.needed
 
 
 @pytest.mark.parametrize(("needed", "status"), [(True, 1), (False, 0)])

@@ -2,6 +2,7 @@
 """`pagemint host`: its refusals, on a fake machine of files; and its measurement, in a guest."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -54,23 +55,20 @@ USES = {
 
 
 @pytest.mark.parametrize("why", USES)
-def test_a_disk_in_use_is_left_alone(
-    why: str, root: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_disk_in_use_is_left_alone(why: str, root: Path, refused: Callable[..., str]) -> None:
     file, text = USES[why]
     (root / file).write_text(text)
-    assert cli.main(["host", "--device", "pfn0.0", "--yes"]) == 1
-    lines = capsys.readouterr().err.splitlines()
-    assert lines == [f"pagemint: pfn0.0 is {why}; end that, or choose from dax1.0"]
+    line = refused("host", "--device", "pfn0.0", "--yes")
+    assert line == f"pagemint: pfn0.0 is {why}; end that, or choose from dax1.0"
 
 
 @pytest.mark.parametrize(("where", "how"), [("fd/7", "open"), ("map_files/0-1000", "mapped")])
 def test_a_file_in_use_is_left_alone(
-    where: str, how: str, root: Path, capsys: pytest.CaptureFixture[str]
+    where: str, how: str, root: Path, refused: Callable[..., str]
 ) -> None:
     (root / "proc/42" / where).symlink_to("/dev/null")
-    assert cli.main(["host", "--device", "dax1.0", "--yes"]) == 1
-    assert f"dax1.0 is {how} in process 42 (qemu); end that" in capsys.readouterr().err
+    line = refused("host", "--device", "dax1.0", "--yes")
+    assert f"dax1.0 is {how} in process 42 (qemu); end that" in line
 
 
 def test_nothing_is_done_without_a_yes(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -102,25 +100,20 @@ def test_what_cannot_be_is_one_line(
     said: str,
     root: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    refused: Callable[..., str],
 ) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 0)
-    assert cli.main(["host", "--yes", *argv]) == 1
-    err = capsys.readouterr().err
-    assert said in err
-    assert len(err.splitlines()) == 1
+    assert said in refused("host", "--yes", *argv)
 
 
 def test_it_is_for_root_and_brings_its_own_modules(
-    root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    root: Path, monkeypatch: pytest.MonkeyPatch, refused: Callable[..., str]
 ) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 1000)
-    assert cli.main(["host", "--yes"]) == 1
-    assert "only root can load the modules" in capsys.readouterr().err
+    assert "only root can load the modules" in refused("host", "--yes")
     monkeypatch.setattr("os.geteuid", lambda: 0)
     (root / "sys/module/pagemint").mkdir()
-    assert cli.main(["host", "--yes"]) == 1
-    assert "pagemint is loaded already; unload it first: rmmod" in capsys.readouterr().err
+    assert "pagemint is loaded already; unload it first: rmmod" in refused("host", "--yes")
 
 
 def test_a_device_is_looked_at_before_each_unbind(
@@ -199,11 +192,8 @@ def test_a_device_is_timed_as_in_a_guest(
         return
     assert "fsdax" in out
     found = reader.read(str(root / "host.json"))
-    assert [(row.case.workload, row.variant) for row in found.rows] == [
-        ("fsdax", "base"),
-        ("fsdax", "module-off"),
-        ("fsdax", "module"),
-    ]
+    assert {row.case.workload for row in found.rows} == {"fsdax"}
+    assert [row.variant for row in found.rows] == ["base", "module-off", "module"]
     assert found.rows[2].runs_ms[:2] == [1.0, 1.0]
     assert (root / "host-report/index.html").exists() == (status == 0)
 

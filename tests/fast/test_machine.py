@@ -28,27 +28,27 @@ def _tree(root: Path, files: dict[str, str]) -> Path:
     return root
 
 
-def _v2(**groups: str) -> dict[str, str]:
+def _v2(**groups: object) -> dict[str, str]:
     """Return a tree of version 2: the process is in /a/b c; the keys are FILE_GROUP."""
-    where = {"top": "", "a": "a/", "b": "a/b c/"}
     files = {"proc/self/cgroup": "0::/a/b c\n", "proc/self/mountinfo": _V2}
-    for key, text in groups.items():
+    for key, value in groups.items():
         file, group = key.rsplit("_", 1)
-        files[f"sys/fs/cgroup/{where[group]}{file.replace('_', '.')}"] = text
+        where = {"a": "a", "b": "a/b c"}[group]
+        files[f"sys/fs/cgroup/{where}/{file.replace('_', '.')}"] = f"{value}\n"
     return files
 
 
-def _v1(**groups: str) -> dict[str, str]:
+def _v1(**groups: object) -> dict[str, str]:
     """Return a tree of version 1, with the process in /a/b of both controllers."""
-    where = {"a": "a/", "b": "a/b/"}
     files = {
         "proc/self/cgroup": "4:memory:/a/b\n3:cpu,cpuacct:/a/b\n0::/\n",
         "proc/self/mountinfo": _V1,
     }
-    for key, text in groups.items():
+    for key, value in groups.items():
         file, group = key.rsplit("_", 1)
         folder = "memory" if file.startswith("memory") else "cpu,cpuacct"
-        files[f"sys/fs/cgroup/{folder}/{where[group]}{file.replace('_', '.', 1)}"] = text
+        where = f"sys/fs/cgroup/{folder}/{'a/b' if group == 'b' else 'a'}"
+        files[f"{where}/{file.replace('_', '.', 1)}"] = f"{value}\n"
     return files
 
 
@@ -56,65 +56,52 @@ def _v1(**groups: str) -> dict[str, str]:
     ("files", "free", "name"),
     [
         pytest.param({}, _FREE, "", id="no cgroup"),
-        pytest.param(_v2(memory_max_b="max\n", memory_current_b="1\n"), _FREE, "", id="v2 max"),
+        pytest.param(_v2(memory_max_b="max", memory_current_b=1), _FREE, "", id="v2 max"),
+        pytest.param(_v2(memory_max_b=4 * _GB, memory_current_b=_GB), 3 * _GB, "/a/b c", id="v2"),
         pytest.param(
-            _v2(memory_max_b=f"{4 * _GB}\n", memory_current_b=f"{_GB}\n"),
-            3 * _GB,
-            "/a/b c",
-            id="v2",
-        ),
-        pytest.param(
-            _v2(
-                memory_max_a=f"{2 * _GB}\n",
-                memory_current_a=f"{_GB}\n",
-                memory_max_b=f"{4 * _GB}\n",
-                memory_current_b="0\n",
-            ),
+            {
+                **_v2(memory_max_a=2 * _GB, memory_current_a=_GB),
+                **_v2(memory_max_b=4 * _GB, memory_current_b=0),
+            },
             _GB,
             "/a",
             id="v2, the one above is smaller",
         ),
         pytest.param(
-            _v2(memory_max_a="max\n", memory_high_a=f"{_GB}\n", memory_current_a="0\n"),
+            _v2(memory_max_a="max", memory_high_a=_GB, memory_current_a=0),
             _GB,
             "/a",
             id="v2, slowed down before its limit",
         ),
         pytest.param(
             _v2(
-                memory_max_b=f"{4 * _GB}\n",
-                memory_current_b=f"{3 * _GB}\n",
-                memory_stat_b=f"anon 5\ninactive_file {_GB}\nactive_file {_GB}\n",
+                memory_max_b=4 * _GB,
+                memory_current_b=3 * _GB,
+                memory_stat_b=f"anon 5\ninactive_file {_GB}\nactive_file {_GB}",
             ),
             3 * _GB,
             "/a/b c",
             id="v2, files are cached",
         ),
         pytest.param(
-            _v2(memory_max_b=f"{_GB}\n", memory_current_b=f"{2 * _GB}\n"),
-            0,
-            "/a/b c",
-            id="v2, over its limit",
+            _v2(memory_max_b=_GB, memory_current_b=2 * _GB), 0, "/a/b c", id="v2, over its limit"
         ),
         pytest.param(
-            _v2(memory_max_b=f"{100 * _GB}\n", memory_current_b="0\n"),
-            _FREE,
-            "",
-            id="v2, more than the machine has",
+            _v2(memory_max_b=100 * _GB, memory_current_b=0), _FREE, "", id="v2, more than there is"
         ),
         pytest.param(
-            _v1(memory_limit_in_bytes_b=f"{2**63 - 4096}\n", memory_usage_in_bytes_b="0\n"),
+            _v1(memory_limit_in_bytes_b=2**63 - 4096, memory_usage_in_bytes_b=0),
             _FREE,
             "",
             id="v1, no limit",
         ),
         pytest.param(
             _v1(
-                memory_limit_in_bytes_a="400000000\n",
-                memory_usage_in_bytes_a="100000000\n",
-                memory_limit_in_bytes_b=f"{_GB}\n",
-                memory_usage_in_bytes_b="0\n",
-                memory_stat_a="inactive_file 7\ntotal_inactive_file 50000000\n",
+                memory_limit_in_bytes_a=400_000_000,
+                memory_usage_in_bytes_a=100_000_000,
+                memory_limit_in_bytes_b=_GB,
+                memory_usage_in_bytes_b=0,
+                memory_stat_a="inactive_file 7\ntotal_inactive_file 50000000",
             ),
             350_000_000,
             "/a",
@@ -145,16 +132,12 @@ def test_memory_is_what_the_least_limit_leaves(
     [
         pytest.param({}, 8, id="no limit"),
         pytest.param({"proc/self/status": "Cpus_allowed_list:\t0,2-3,9\n"}, 4, id="affinity"),
-        pytest.param(_v2(cpu_max_b="max 100000\n"), 8, id="v2 max"),
-        pytest.param(_v2(cpu_max_b="350000 100000\n"), 3, id="v2"),
-        pytest.param(_v2(cpu_max_b="50000 100000\n"), 1, id="v2, half a CPU"),
-        pytest.param(_v2(cpu_max_a="40000 20000\n", cpu_max_b="max 100000\n"), 2, id="v2, above"),
-        pytest.param(
-            _v1(cpu_cfs_quota_us_b="-1\n", cpu_cfs_period_us_b="100000\n"), 8, id="v1, no limit"
-        ),
-        pytest.param(
-            _v1(cpu_cfs_quota_us_a="300000\n", cpu_cfs_period_us_a="100000\n"), 3, id="v1, above"
-        ),
+        pytest.param(_v2(cpu_max_b="max 100000"), 8, id="v2 max"),
+        pytest.param(_v2(cpu_max_b="350000 100000"), 3, id="v2"),
+        pytest.param(_v2(cpu_max_b="50000 100000"), 1, id="v2, half a CPU"),
+        pytest.param(_v2(cpu_max_a="40000 20000", cpu_max_b="max 100000"), 2, id="v2, above"),
+        pytest.param(_v1(cpu_cfs_quota_us_b=-1, cpu_cfs_period_us_b=10**5), 8, id="v1, no limit"),
+        pytest.param(_v1(cpu_cfs_quota_us_a=300_000, cpu_cfs_period_us_a=10**5), 3, id="v1, above"),
     ],
 )
 def test_cpus_are_those_that_affinity_and_quotas_leave(

@@ -14,7 +14,7 @@ import pytest
 from pagemint.base import files
 from pagemint.base.errors import Failure
 from pagemint.results import estimates, reader
-from pagemint.trees import patches, sources
+from pagemint.trees import sources
 
 _TEXTS = sorted((files.KERNEL / "series").glob("*/*/message"))
 _TEXTS += sorted((files.KERNEL / "series").glob("*/cover"))
@@ -98,13 +98,12 @@ def test_a_figure_is_found_in_the_order_of_the_text(listed: Path) -> None:
 
 def _row(listed: Path, **case: object) -> float:
     """Return the median of the one row of `_again` with these fields."""
-    rows = reader.read(str(listed.parents[4] / "a.json")).rows
-    (row,) = [
-        row
-        for row in rows
+    (runs,) = (
+        row.runs_ms
+        for row in reader.read(str(listed.parents[4] / "a.json")).rows
         if all(getattr(row.case, name, row.variant) == value for name, value in case.items())
-    ]
-    return statistics.median(row.runs_ms)
+    )
+    return statistics.median(runs)
 
 
 def test_a_row_is_that_of_one_thread_and_plain_returns_unless_told(listed: Path) -> None:
@@ -167,27 +166,21 @@ def test_machines_are_named(listed: Path) -> None:
     body["host"] |= {"virtual": False, "cpus": 1}
     _again(listed, "a machine", "a machine = machine()")
     (listed.parents[4] / "a.json").write_text(json.dumps(body))
-    assert (
-        "a machine with 1 CPU (AMD EPYC 9B45, family 26, model 2)"
-        in (figures.written_again(listed)[0])
-    )
+    shown, _ = figures.written_again(listed)
+    assert "a machine with 1 CPU (AMD EPYC 9B45, family 26, model 2)" in shown
 
 
 def test_a_result_that_moves_is_seen(listed: Path, tmp_path: Path) -> None:
     """Each list that times name moves with its result."""
-    changed = json.loads((Path(__file__).parents[2] / "docs/results" / _bench()).read_text())
+    root = Path(__file__).parents[2]
+    kept = root / "kernel/series/device/03-zone-device"
+    bench = (kept / "figures").read_text().splitlines()[0]
+    changed = json.loads((root / "docs/results" / bench).read_text())
     for row in changed["rows"]:
         row["runs_ms"] = [3 * each for each in row["runs_ms"]]
-    (tmp_path / _bench()).write_text(json.dumps(changed))
-    kept = Path(patches.__file__).parents[2] / "kernel/series/device/03-zone-device"
+    (tmp_path / bench).write_text(json.dumps(changed))
     for name in ("message", "figures"):
         shutil.copy(kept / name, listed.parent)
     text, again = figures.written_again(listed)
     assert text != (kept / "message").read_text()
     assert again != (kept / "figures").read_text()
-
-
-def _bench() -> str:
-    """Return the result that the message of device/03 names."""
-    kept = Path(patches.__file__).parents[2] / "kernel/series/device/03-zone-device/figures"
-    return kept.read_text().splitlines()[0]

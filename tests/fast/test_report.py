@@ -12,9 +12,10 @@ from typing import Any, NoReturn
 
 import fake_result
 import pytest
-from command_line import pagemint
+from fake_result import SMALL
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from stand_ins import pagemint
 
 from pagemint import cli
 from pagemint.base.errors import Failure
@@ -27,7 +28,6 @@ from pagemint.results.rows import Result
 from pagemint.results.verdict import Judged
 
 HOSTILE = '<script>alert(1)</script>"><img src=x onerror=alert(1)>'
-SMALL: dict[str, Any] = {"workloads": ("fsdax",), "variants": {"base": 57.0, "streaming": 35.0}}
 _SLOW = settings(max_examples=8)
 
 
@@ -199,10 +199,10 @@ def test_both_ratios_stand_wherever_a_gain_does() -> None:
         assert f">{ratio}<" in text
 
 
-def test_results_of_two_machines_share_a_page() -> None:
-    text, drawn = page.make(
-        [fake_result.result(), fake_result.result(cpu="Intel(R) Xeon(R) 6972P")]
-    )
+def test_results_of_two_machines_share_a_page_which_is_always_the_same() -> None:
+    results = [fake_result.result(), fake_result.result(cpu="Intel(R) Xeon(R) 6972P")]
+    text, drawn = page.make(results)
+    assert page.make(results) == (text, drawn)
     names = [plot.name for plot in drawn]
     assert len(set(names)) == len(names)
     ids = re.findall(r' id="([^"]*)"', text)
@@ -234,10 +234,7 @@ def test_steps_of_operations_have_plots_of_their_own() -> None:
 
 
 def test_a_page_without_rows_is_made() -> None:
-    check = {"scenario": "boot", "tree": "base", "name": "memory", "outcome": "pass"}
-    body = {**fake_result.body(), "rows": [], "limits": []}
-    body["checks"] = [{**check, "said": "", "must_pass": True}]
-    assert page.make([fake_result.read(body)])[1] == []
+    assert page.make([fake_result.check_alone()])[1] == []
 
 
 def test_a_result_of_thousands_of_workloads_still_makes_a_page() -> None:
@@ -249,11 +246,6 @@ def test_a_result_of_thousands_of_workloads_still_makes_a_page() -> None:
     text, drawn = page.make([fake_result.read(body)])
     assert len(drawn) < 40
     assert "w1999" in text
-
-
-def test_the_same_result_makes_the_same_page() -> None:
-    result = fake_result.result()
-    assert page.make([result]) == page.make([result])
 
 
 def _luminance(colour: str) -> float:
@@ -318,7 +310,7 @@ def test_the_report_of_a_run_stands_beside_its_result(tmp_path: Path) -> None:
     assert (state / "index.html").exists()
 
 
-def test_a_report_takes_the_place_of_an_earlier_one(tmp_path: Path) -> None:
+def test_a_report_takes_the_place_of_an_earlier_one_and_of_any_page(tmp_path: Path) -> None:
     mine = tmp_path / "mine.svg"
     mine.touch()
     write([fake_result.result(**SMALL)], tmp_path)
@@ -331,12 +323,9 @@ def test_a_report_takes_the_place_of_an_earlier_one(tmp_path: Path) -> None:
         (tmp_path / f"{plot}{suffix}").rename(tmp_path / f"stale{suffix}")
     write([fake_result.result(**SMALL)], tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == names
-
-
-def test_a_report_takes_the_place_of_any_page(tmp_path: Path) -> None:
-    (tmp_path / "index.html").write_bytes(b"<p>caf\xe9</p>")
+    index.write_bytes(b"<p>caf\xe9</p>")
     write([fake_result.result(**SMALL)], tmp_path)
-    assert "pagemint" in (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert "pagemint" in index.read_text(encoding="utf-8")
 
 
 def test_a_result_is_kept_though_nobody_reads_its_tables(

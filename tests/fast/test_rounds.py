@@ -1,13 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Rounds go on until the gains are known that the result will have."""
+"""Rounds go on until the gains are known that the result will have; hosts end with a bench."""
 
+import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
+from stand_ins import program
 
+from pagemint.base.errors import Failure
+from pagemint.bench.hosts import Hosts
+from pagemint.bench.link import Program
 from pagemint.bench.process import Host
 from pagemint.bench.rounds import _Samples
-from pagemint.bench.workload import Task, Timed, Variant
+from pagemint.bench.workload import Settings, Task, Timed, Variant, Workload
 from pagemint.results.rows import Case
 
 
@@ -50,3 +56,29 @@ def test_the_gain_is_over_the_same_number_of_threads() -> None:
 
 def test_a_tree_without_threads_is_compared_with_one_thread() -> None:
     assert not _taken(("a", 1, _steady), ("b", 2, _noisy)).is_known()
+
+
+def test_a_host_that_loops_is_killed_after_an_error(tmp_path: Path) -> None:
+    answers = "read setup\necho huge=1\nread patch\necho\nexec sleep 600"
+    script = program(tmp_path / "host", answers)
+    workload = Workload(
+        name="loops",
+        memory=lambda asked: 1,
+        setup=lambda host, asked: int(host.ask("map")["huge"]),
+        tasks=lambda asked: (),
+    )
+    begun = time.monotonic()
+    with (
+        pytest.raises(KeyboardInterrupt),
+        Hosts([Program(script, script, script, {})]) as hosts,
+    ):
+        next(hosts.of(workload, Settings(1)))
+        raise KeyboardInterrupt
+    assert time.monotonic() - begun < 60
+
+
+def test_a_host_that_cannot_be_started_is_told(tmp_path: Path) -> None:
+    script = tmp_path / "host"
+    script.write_text("")
+    with pytest.raises(Failure, match=r"cannot start the native host .*: Permission denied"):
+        Host(Program(script, script, script, {}))

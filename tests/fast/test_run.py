@@ -20,11 +20,7 @@ def _gone(pid: int) -> bool:
     return state == "Z"
 
 
-def test_returns_stdout_alone() -> None:
-    assert run(["sh", "-c", "echo data; echo noise >&2"], what="a test") == "data\n"
-
-
-def test_directory_environment_and_log(tmp_path: Path) -> None:
+def test_directory_environment_output_and_log(tmp_path: Path) -> None:
     log = tmp_path / "log"
     script = "pwd; echo $NAME; echo noise >&2"
     env = {**os.environ, "NAME": "value"}

@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
+"""The script that makes the environment, and the imports, which keep contracts of the project."""
+
 import os
 import re
 import shutil
@@ -31,12 +33,8 @@ def checkout(tmp_path: Path) -> Path:
         (tmp_path / "bin" / name).symlink_to(shutil.which(name) or name)
     _stand_in(tmp_path, "id", "echo 1000")
     _stand_in(tmp_path, "sudo", "exit 1")
-    _stand_in(
-        tmp_path,
-        "dpkg-query",
-        'case "$*" in *flex*) ;; *libelf-dev*) echo " not-installed ";;'
-        ' *) echo " installed ";; esac',
-    )
+    lacks = '*flex*) ;; *libelf-dev*) echo " not-installed ";;'
+    _stand_in(tmp_path, "dpkg-query", f'case "$*" in {lacks} *) echo " installed ";; esac')
     _stand_in(tmp_path, "python3", f'exec {sys.executable} "$@"')
     return tmp_path
 
@@ -53,12 +51,9 @@ def _setup(checkout: Path, *argv: str) -> subprocess.CompletedProcess[str]:
 
 def test_without_root_it_prints_the_one_command(checkout: Path) -> None:
     ended = _setup(checkout)
-    assert ended.returncode == 1
-    assert ended.stdout == ""
-    assert ended.stderr == (
-        "setup: packages are missing; run: sudo apt-get install --no-install-recommends"
-        " flex libelf-dev\n"
-    )
+    assert (ended.returncode, ended.stdout) == (1, "")
+    command = "sudo apt-get install --no-install-recommends flex libelf-dev"
+    assert ended.stderr == f"setup: packages are missing; run: {command}\n"
 
 
 def test_with_sudo_it_updates_and_installs_only_what_is_missing(checkout: Path) -> None:
@@ -116,16 +111,19 @@ def test_the_lock_files_have_what_the_project_asks_for() -> None:
         assert version in requirement.specifier, "resolve the packages again: make lock"
 
 
-def test_old_python_is_refused(checkout: Path) -> None:
+def test_old_python_and_an_unknown_argument_are_refused(checkout: Path) -> None:
     _stand_in(checkout, "dpkg-query", "echo ' installed '")
     _stand_in(checkout, "python3", "exit 1")
     ended = _setup(checkout)
-    assert ended.returncode == 1
+    assert (ended.returncode, ended.stderr.count("\n")) == (1, 1)
     assert "older than 3.11" in ended.stderr
-    assert ended.stderr.count("\n") == 1
-
-
-def test_unknown_argument_is_refused(checkout: Path) -> None:
     ended = _setup(checkout, "production")
     assert ended.returncode == 1
     assert "unknown argument" in ended.stderr
+
+
+def test_imports_keep_the_contracts() -> None:
+    argv: list[str | Path] = [Path(sys.executable).with_name("lint-imports"), "--no-cache"]
+    ended = subprocess.run(argv, capture_output=True, text=True, cwd=_ROOT)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "2 kept, 0 broken" in ended.stdout

@@ -56,12 +56,8 @@ def test_case_and_blanks_do_not_matter(number: int, unit: str) -> None:
 
 
 def test_format() -> None:
-    assert [format_size(n) for n in (999, 1500, 10**11, 1_562_500_000)] == [
-        "999 B",
-        "1.5 kB",
-        "100 GB",
-        "1.6 GB",
-    ]
+    shown = ["999 B", "1.5 kB", "100 GB", "1.6 GB"]
+    assert [format_size(n) for n in (999, 1500, 10**11, 1_562_500_000)] == shown
 
 
 @pytest.mark.parametrize(

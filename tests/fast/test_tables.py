@@ -5,7 +5,7 @@ from typing import Any
 
 import fake_result
 import pytest
-from rendered import everything, screen
+from fake_result import everything, screen
 
 from pagemint.results.rows import Result
 
@@ -225,10 +225,7 @@ def test_emulated_guests_have_tables_without_gains() -> None:
 
 
 def test_a_result_of_checks_alone_has_no_tables() -> None:
-    check = {"scenario": "boot", "tree": "base", "name": "memory", "outcome": "pass"}
-    body = {**fake_result.body(), "rows": [], "limits": []}
-    body["checks"] = [{**check, "said": "", "must_pass": True}]
-    result = fake_result.read(body)
+    result = fake_result.check_alone()
     assert "Memmap" not in everything(result)
     assert screen(result)[-1].startswith("Report: ")
 

@@ -5,13 +5,12 @@ from typing import Any
 
 import fake_result
 import pytest
+from fake_result import SMALL
 
 from pagemint.results import cases
 from pagemint.results.compare import _moved_limits, compare
 from pagemint.results.rows import Case, Limit
 from pagemint.results.verdict import Judged
-
-SMALL: dict[str, Any] = {"workloads": ("fsdax",), "variants": {"base": 57.0, "streaming": 35.0}}
 
 
 def judged(**changes: Any) -> Judged:  # noqa: ANN401 - those of fake_result.body()
@@ -75,22 +74,16 @@ def test_guests_are_not_paired_and_emulated_times_not_judged() -> None:
     assert "emulated" in compare(kvm, tcg).heading
 
 
-def test_modes_of_one_kernel_in_one_guest_are_paired() -> None:
+@pytest.mark.parametrize("first", [("stock", "module-off"), ("base", "")])
+def test_a_stock_kernel_with_and_without_the_module_is_paired(first: tuple[str, str]) -> None:
     body = fake_result.body(accel="kvm", **SMALL)
-    for row, mode in zip(body["rows"], ("module-off", "module"), strict=True):
-        row |= {"tree": "stock", "mode": mode}
+    for row, (tree, mode) in zip(body["rows"], (first, ("stock", "module")), strict=True):
+        row |= {"tree": tree, "mode": mode}
     one = Judged(fake_result.read(body))
     (lines,) = one.lines.values()
     gain = lines["module"].gain
     assert gain and gain.paired.paired
     assert "within its round" in one.noise()[-1]
-
-
-def test_a_stock_kernel_with_and_without_the_module_is_paired() -> None:
-    body = fake_result.body(accel="kvm", **SMALL)
-    body["rows"][1] |= {"tree": "stock", "mode": "module"}
-    one = Judged(fake_result.read(body))
-    assert one.paired
 
 
 def test_two_threads_are_shown_without_one() -> None:

@@ -59,16 +59,16 @@ def judge(checks: list[Check]) -> int:
     reasons = listed.get("reason", ())
     known = {(one["scenario"], name): one["why"] for one in reasons for name in one["checks"]}
     ran = {pair.scenario for pair in found}
-    alike = {one.key for one in found if one.outcome == "fail" and not one.must_pass}
-    unexplained = {key for key in alike - known.keys() if key[0] not in lab.SUITES}
-    gone = {key for key in known.keys() - alike if key[0] in ran}
+    both_fail = {one.key for one in found if one.outcome == "fail" and not one.must_pass}
+    unexplained = {key for key in both_fail - known.keys() if key[0] not in lab.SUITES}
+    gone = {key for key in known.keys() - both_fail if key[0] in ran}
     for pair in found:
         where = ": ".join(pair.key)
         if pair.wrong or pair.outcome == "fail":
             said = [f"{one.tree}: {one.outcome} {one.said}".strip() for one in pair.found.values()]
             if pair.key in unexplained:
                 said.append("known-failures.toml has no reason for it")
-            elif pair.key in alike & known.keys():
+            elif pair.key in both_fail & known.keys():
                 said.append(f"known: {known[pair.key]}")
             note(f"pagemint: {where}: {'; '.join(said)}")
         elif pair.alone:
