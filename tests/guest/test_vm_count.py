@@ -191,13 +191,17 @@ def test_the_memmap_of_hot_added_memory_is_written_once(kernels: list[Kernel]) -
 
 @LONG
 def test_no_fault_costs_more_once_all_memory_has_struct_pages(kernels: list[Kernel]) -> None:
-    totals = {}
+    least = {}
     for mode in ("eager", "background"):
         append = f"deferred_init={mode}"
-        made = counts.count(kernels[1], 3600, "operations-boot-memory", append=append)
-        totals[mode] = next(one.total for one in made if one.name.startswith("populate"))
-    eager, background = (totals[mode].instructions for mode in totals)
-    assert background == pytest.approx(eager, rel=0.001)
+        # Interrupts and kernel threads come at other times in each run, and only add to it.
+        made = [
+            counts.count(kernels[1], 3600, "operations-boot-memory", append=append)
+            for _ in range(2)
+        ]
+        faults = [one.total for run in made for one in run if one.name.startswith("populate")]
+        least[mode] = min(total.instructions for total in faults)
+    assert least["background"] == pytest.approx(least["eager"], rel=0.001)
 
 
 @LONG
