@@ -129,7 +129,7 @@ def test_stores_that_land_late_change_nothing(late: Program) -> None:
 def test_each_drain_is_missed(in_user_cache: None) -> None:
     base, patched = trees.pair(sources.get(fake_tree.LINE))
     drains = _drains(patched)
-    assert len(drains) == 4
+    assert len(drains) == 3
     survived = []
     for drain in drains:
         program = link.link([base, _late(patched, drain)], objects.DEBIAN)
