@@ -66,7 +66,7 @@ def differences(
 
 def _compared(program: Program, variants: Sequence[Variant]) -> str:
     """Return the first difference of a tree's modes from base, in a host of their own."""
-    with shared_map(program, _PAGES) as (host, window), window:
+    with shared_map(program, _PAGES) as (host, window):
         for device in _DEVICES:
             base = _left(host, window, Variant(BASE), device)
             for variant in variants:

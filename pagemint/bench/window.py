@@ -29,10 +29,10 @@ def shared_map(
     memory = os.memfd_create("memmap")
     try:
         os.ftruncate(memory, window * STRUCT_PAGE)
-        with Host(program, memory) as host:
+        with Host(program, memory) as host, mmap.mmap(memory, 0) as shared:
             host.patch("plain", events=int(trace))
             host.ask("map", first=FIRST_PFN, pages=window, fd=memory)
-            yield host, mmap.mmap(memory, 0)
+            yield host, shared
     finally:
         os.close(memory)
 
