@@ -48,7 +48,7 @@ class Kernel:
     module: Path
     filler: Path | None
     modes: tuple[str, ...] = field(default=(), kw_only=True)
-    deferred_init: tuple[str, ...] = field(default=("eager",), kw_only=True)
+    deferred_init: tuple[str, ...] = field(default=DEFERRED_INIT[:1], kw_only=True)
     arch: Arch = field(default=trees.X86, kw_only=True)
 
     @property

@@ -79,7 +79,7 @@ def run(
                 for mode in kernel.deferred_init if scenario.boot_memory else DEFERRED_INIT[:1]:
                     what = f"{name}: running the {kernel.variant} kernel in a guest"
                     with step(f"{what} ({mode}, {guest.accel})"):
-                        started = replace(booted, append=f"{booted.append} deferred_init={mode}")
+                        started = _booted(booted, mode)
                         said, _ = started.run(kernel, ",".join(names), rebinds, private)
                     records[kernel.variant] += said
                     found[mode] = checks.checks_of(kernel.variant, said)
@@ -126,12 +126,17 @@ def check_background(guest: Guest, kernel: Kernel) -> list[Check]:
     done: list[Check] = []
     for mode in kernel.deferred_init:
         with step(f"{_BACKGROUND}: using memory that was booted {mode} ({guest.accel})"):
-            booted = replace(guest, append=f"{guest.append} deferred_init={mode}")
+            booted = _booted(guest, mode)
             (*records, found[mode]), _ = booted.run(kernel, _BACKGROUND, 2, guest.device)
         done += checks.checks_of(kernel.variant, records)
     alike = judge_boots(kernel.variant, found, _BACKGROUND)
     base = replace(alike, tree=BASE, outcome="skip", said=found["eager"]["base"])
     return [*done, base, alike]
+
+
+def _booted(guest: Guest, mode: str) -> Guest:
+    """Return a guest that boots with a value of deferred_init=."""
+    return replace(guest, append=f"{guest.append} deferred_init={mode}")
 
 
 def judge_boots(tree: str, found: dict[str, Record], scenario: str = _BOOT) -> Check:
