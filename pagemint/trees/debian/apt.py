@@ -138,7 +138,8 @@ def reach() -> str:
 
 
 def _compare(one: str, other: str) -> int:
-    return subprocess.call(["dpkg", "--compare-versions", one, "lt", other]) or -1
+    """Return -1 if dpkg sorts a Debian version before another; sorting asks for no more."""
+    return -1 if subprocess.call(["dpkg", "--compare-versions", one, "lt", other]) == 0 else 1
 
 
 version_key = cmp_to_key(_compare)
