@@ -3,7 +3,7 @@
 
 import os
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 from pagemint.base import machine
@@ -104,7 +104,13 @@ def main(request: Request) -> int:
     accel = x86.choose_accel(request.accel, built.kernels[0].image) if lab.native else "tcg"
     device, private = room.whole_sections(size or room.default(accel))
     guest = Guest(accel, device, limit, directories=directories)
-    outcome = runs.run(guest, built.kernels, scenarios, rebinds, turns, private)
+    special = {name: one for name, one in scenarios.items() if one.fragments}
+    usual = {name: one for name, one in scenarios.items() if name not in special}
+    outcome = runs.run(guest, built.kernels, usual, rebinds, turns, private)
+    for name, one in special.items():
+        configured = replace(lab, fragments=(*lab.fragments, *one.fragments))
+        kernels = guest_kernels.build(source, configured).kernels
+        outcome.checks += runs.run(guest, kernels, {name: one}, rebinds, 1, private).checks
 
     host = {**machine.about(), "accel": accel, "times_comparable": accel == "kvm"}
     result = rows.Result(

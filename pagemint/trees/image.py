@@ -25,6 +25,9 @@ _OTHERS = (
 )
 _KUNIT = re.compile(r"CONFIG_(\w+)_KUNIT_TEST=y$")  # an option that builds a suite
 _SCRIPTS = ("memory-hotplug/mem-on-off-test.sh",)
+_MOCKS = "ndctl"
+"""The file of guests/config with which drivers are modules, and have stand-ins for tests."""
+_MOCKED = ("drivers/acpi/nfit", "drivers/cxl", "drivers/dax", "drivers/nvdimm")
 _ROOM = 1_500_000_000  # bytes: a build directory of a whole small kernel
 
 
@@ -113,6 +116,8 @@ def kernel(tree: Tree, fragments: tuple[str, ...]) -> Kernel:
         for one in sources:
             shutil.copyfile(one, work / one.name)
         objects.make(tree, built, f"M={work}", "modules", jobs=1)
+        if _MOCKS in fragments:
+            _make_mocks(tree, built, work)
 
     module = cache.entry("modules", cache.digest(key, *sources), make_module)
     modes = patches.modes(tree.line) if tree.name == PATCHED else ()
@@ -126,6 +131,21 @@ def kernel(tree: Tree, fragments: tuple[str, ...]) -> Kernel:
         deferred_init=DEFERRED_INIT if able else DEFERRED_INIT[:1],
         arch=tree.arch,
     )
+
+
+def _make_mocks(tree: Tree, built: Path, work: Path) -> None:
+    """Install a kernel's modules in work/lib/modules, with its mocked NVDIMM and CXL drivers."""
+    install = f"INSTALL_MOD_PATH={work}"
+    objects.make(tree, built, install, "modules_install")
+    # make writes beside the sources of the drivers, so it gets a copy of them.
+    copy = work / "linux"
+    tests = ("tools/testing/nvdimm", "tools/testing/cxl")
+    for name in (*_MOCKED, *tests):
+        shutil.copytree(tree.path / name, copy / name)
+    for name in tests:
+        objects.make(tree, built, f"M={copy / name}", "modules", jobs=1)
+        objects.make(tree, built, f"M={copy / name}", install, "modules_install")
+    shutil.rmtree(copy)
 
 
 def selftests(tree: Tree, *, others: bool = False) -> Path:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The VM lab without a guest: its arguments, and how it judges what guests record."""
 
+import json
 import re
 import subprocess
 from collections.abc import Callable
@@ -16,12 +17,14 @@ from stand_ins import program
 from pagemint import cli
 from pagemint.base import files
 from pagemint.base.errors import Failure
+from pagemint.commands import guest_kernels
 from pagemint.guests.inside import checks as inside_checks
 from pagemint.guests.inside import devices, foreign
 from pagemint.guests.outside import binds, checks, lab, runs, scenarios, x86
 from pagemint.guests.outside.guest import Guest
 from pagemint.guests.outside.lab import Scenario
 from pagemint.guests.outside.scenarios import Record
+from pagemint.results import rows
 from pagemint.results.rows import Case, Check
 from pagemint.trees import sources, trees
 from pagemint.trees.image import Kernel
@@ -453,6 +456,32 @@ def test_a_kernel_that_no_scenario_boots_is_not_built(
     assert cli.main(["vm", "--scenario", "shared-limits"]) == 1
     assert cli.main(["vm", "--scenario", "shared-limits,fsdax"]) == 1
     assert built == ["patched", "base"]
+
+
+def test_ndctl_has_kernels_of_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    ran = []
+
+    def build(source: object, of: lab.Lab, wanted: object = None) -> guest_kernels.Built:
+        kernel = Kernel("base", tmp_path / of.fragments[-1], tmp_path, None)
+        return guest_kernels.Built([kernel], rows.Kernel("7.3.4", "key", "vm"), None)
+
+    def run(_: object, kernels: list[Kernel], names: list[str], *numbers: int) -> runs.Outcome:
+        ran.append((kernels[0].built.name, *names))
+        check = Check("".join(names), "base", "all", "pass", "", must_pass=True)
+        return runs.Outcome(checks=[check, replace(check, tree="patched")])
+
+    monkeypatch.setattr(guest_kernels, "build", build)
+    monkeypatch.setattr(runs, "run", run)
+    monkeypatch.setattr("pagemint.base.packages.missing", lambda names: [])
+    (tmp_path / "meson-info").mkdir()
+    (tmp_path / "meson-info/intro-tests.json").touch()
+    told = tmp_path / "result.json"
+    argv = ["vm", "--scenario", "boot", "--ndctl", str(tmp_path), "--accel", "tcg"]
+    assert cli.main([*argv, "--json", str(told)]) == 0
+    assert ran == [("background", "boot"), ("ndctl", "ndctl")]
+    assert [check["scenario"] for check in json.loads(told.read_text())["checks"]] == [
+        *("boot", "boot", "ndctl", "ndctl")
+    ]
 
 
 @pytest.mark.parametrize(

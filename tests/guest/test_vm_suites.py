@@ -19,6 +19,8 @@ DEVICE = 3 << 29  # bytes; xfs needs 300 MB of each half
 NDCTL = (
     *("dax-dev", "dax-ext4.sh", "dax-xfs.sh", "mmap.sh"),
     *("device-dax", "device-dax-fio.sh", "revoke-devmem"),
+    *("sub-section.sh", "daxctl-devices.sh"),
+    *("multi-dax.sh", "daxdev-errors.sh", "daxctl-create.sh"),
 )
 CHECK = r"""#!/bin/sh
 # Uses the two devices as the real suite does, and says how three tests ended.
@@ -43,7 +45,7 @@ exit 1
 
 ENDS = {
     "xfstests": [("pass", ""), ("skip", "no such thing"), ("fail", "- output mismatch")] * 2,
-    "ndctl": [("skip" if name.endswith(".sh") else "pass", "") for name in NDCTL],
+    "ndctl": [("skip" if name.endswith(".sh") else "pass", "") for name in NDCTL for _ in "12"],
 }
 
 
@@ -54,7 +56,9 @@ def guest(tmp_path: Path) -> Guest:
     (suite / "check").write_text(CHECK)
     (suite / "check").chmod(0o755)
     (build / "meson-info").mkdir(parents=True)
-    script = 'test -x "$NDCTL"; test "$CXL" = "$0/cxl/cxl"; case $1 in *.sh) exit 77;; esac'
+    script = 'test -x "$NDCTL"; test "$CXL" = "$0/cxl/cxl"; case $1 in *.sh) exit 77;; esac\n'
+    # Each of the mocked drivers loads, and finds what it should.
+    script += "modprobe nfit_test; modprobe cxl_test; ls -d /sys/bus/nd/devices/ndbus3"
     tests = [
         {
             "name": name,
@@ -71,7 +75,7 @@ def guest(tmp_path: Path) -> Guest:
 @pytest.mark.parametrize("suite", ["xfstests", "ndctl"])
 def test_a_suite_of_the_user_is_run(suite: str, guest: Guest) -> None:
     base, _ = trees.pair(patches.source_for("7.3", None))
-    kernel = image.kernel(base, lab.FRAGMENTS)
+    kernel = image.kernel(base, (*lab.FRAGMENTS, *lab.SUITES[suite].fragments))
     records, _ = replace(guest, **lab.SUITES[suite].guest).run(kernel, suite, 2, DEVICE)
     found = {one.name: (one.outcome, one.said) for one in checks_of("base", records)}
     assert list(found.values()) == ENDS[suite]

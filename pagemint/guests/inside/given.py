@@ -11,6 +11,7 @@ from pathlib import Path
 from pagemint.guests.inside.checks import Record, expect
 from pagemint.guests.inside.devices import run
 from pagemint.guests.inside.foreign import judged, ran
+from pagemint.guests.inside.modes import permit_sharing
 
 # Short tests of the groups "dax" and "mmap": a minute or two each in an emulated guest.
 GENERIC = (
@@ -23,6 +24,14 @@ XFSTESTS_PATIENCE = 1700  # seconds for each file system
 NDCTL_TESTS = (
     *("dax-dev", "dax-ext4.sh", "dax-xfs.sh", "mmap.sh"),
     *("device-dax", "device-dax-fio.sh", "revoke-devmem"),
+    # These need an NVDIMM, or one that a mocked driver makes up.
+    *("sub-section.sh", "daxctl-devices.sh"),
+    *("multi-dax.sh", "daxdev-errors.sh", "daxctl-create.sh"),
+)
+DRIVERS = (
+    *("nd_e820", "nfit", "nd_pmem", "dax_pmem", "device_dax", "kmem"),
+    # daxctl-create.sh does not wait until udev has loaded these.
+    *("cxl_port", "cxl_mem", "cxl_mock_mem", "dax_cxl"),
 )
 SKIPPED = (77,)  # the status of a test of ndctl that cannot run
 
@@ -76,22 +85,33 @@ def _xfstests(suite: Path, kind: str) -> Iterator[Record]:
             yield {"check": check, "outcome": outcome, "said": said, "must_pass": False}
 
 
-def ndctl(build: Path) -> Iterator[Record]:
-    """Run the tests of ndctl that need pmem, and no driver of the kernel's that is made for tests.
+def ndctl(build: Path, modules: Path) -> Iterator[Record]:
+    """Run the tests of ndctl that need DAX, without and with a shared memmap if the kernel can.
 
     Args:
         build: the build directory of ndctl, configured with its destructive tests.
+        modules: the directory with lib/modules, which has the mocked drivers of the kernel's.
     """
     known = {
         one["name"]: one for one in json.loads((build / "meson-info/intro-tests.json").read_text())
     }
     for name in NDCTL_TESTS:
-        yield {"running": f"ndctl's {name}"}
         expect(
             name in known,
             f"ndctl has no test {name}: configure -Dtest=enabled -Ddestructive=enabled",
         )
-        one = known[name]
-        # The scripts look for cxl in the build directory, but write to their own.
-        env = {**one["env"], "CXL": str(build / "cxl/cxl")}
-        yield judged(f"ndctl's {name}", ran(one["cmd"], **env), SKIPPED)
+    library = Path("/lib").resolve()
+    layers = f"lowerdir={modules / 'lib'}:{library}"
+    run("mount", "-t", "overlay", "none", "-o", layers, str(library))
+    run("modprobe", "-a", *DRIVERS)
+    # The NVDIMM is new: without labels its region has one namespace, of all its memory.
+    for command in (("disable-region",), ("init-labels", "-f"), ("enable-region",)):
+        run("ndctl", *command, "-b", "ACPI.NFIT", "all")
+    for name in NDCTL_TESTS:
+        for shared in (False, True):
+            permit_sharing(shared)
+            check = f"ndctl's {name}{', shared memmap' if shared else ''}"
+            yield {"running": check}
+            # The scripts look for cxl in the build directory, but write to their own.
+            env = {**known[name]["env"], "CXL": str(build / "cxl/cxl")}
+            yield judged(check, ran(known[name]["cmd"], **env), SKIPPED)

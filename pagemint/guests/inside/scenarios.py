@@ -300,7 +300,7 @@ def scenario(name: str, args: argparse.Namespace) -> Iterator[Record]:
         "stress": lambda: use("dax", "pmem", modes, foreign.stress),
         "selftests": lambda: foreign.selftests(args.selftests / "others"),
         "xfstests": lambda: given.xfstests(args.xfstests),
-        "ndctl": lambda: given.ndctl(args.ndctl),
+        "ndctl": lambda: given.ndctl(args.ndctl, Path(args.module).parent),
         "trace": lambda: trace_gate(modes),
         "leaks": lambda: leaks.leaks(modes, count),
         "shared-fsdax-mem": lambda: shared.fsdax(modes, "ram"),

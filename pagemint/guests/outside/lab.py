@@ -26,6 +26,7 @@ class Scenario:
         built: a file that exists only where the suite was built; "" if it is no suite.
         boot_memory: whether it uses memory that boot left. A kernel runs it after a boot with each
             deferred_init= that it has, and must end alike.
+        fragments: further files of guests/config that its kernels need.
     """
 
     parts: tuple[str, ...]
@@ -35,6 +36,7 @@ class Scenario:
     programs: tuple[str, ...] = ()
     built: str = ""
     boot_memory: bool = False
+    fragments: tuple[str, ...] = ()
 
     def boots(self, variant: str) -> bool:
         """Whether it boots the kernel of that name."""
@@ -103,7 +105,16 @@ SUITES = {
         programs=_FOREIGN_PROGRAMS,
         built="ltp/fsx",
     ),
-    "ndctl": Scenario(("ndctl",), programs=_FOREIGN_PROGRAMS, built="meson-info/intro-tests.json"),
+    "ndctl": Scenario(
+        ("ndctl",),
+        guest={
+            "options": "-machine nvdimm=on -m slots=1,maxmem=256G -device nvdimm,memdev=nvdimm,"
+            "label-size=2M -object memory-backend-ram,id=nvdimm,size=6G,reserve=off"
+        },
+        programs=(*_FOREIGN_PROGRAMS, "jq", "trace-cmd"),
+        built="meson-info/intro-tests.json",
+        fragments=("ndctl",),
+    ),
 }
 """The suites that no Debian package has."""
 
