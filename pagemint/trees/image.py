@@ -25,6 +25,7 @@ _OTHERS = (
 )
 _KUNIT = re.compile(r"CONFIG_(\w+)_KUNIT_TEST=y$")  # an option that builds a suite
 _SCRIPTS = ("memory-hotplug/mem-on-off-test.sh",)
+_DAX = ("dax", "kselftest")  # folders of the kernel's test of devdax, and of its helpers
 _MOCKS = "ndctl"
 """The file of guests/config with which drivers are modules, and have stand-ins for tests."""
 _MOCKED = ("drivers/acpi/nfit", "drivers/cxl", "drivers/dax", "drivers/nvdimm")
@@ -185,8 +186,10 @@ def selftests(tree: Tree, *, others: bool = False) -> Path:
                 run(argv, env=trees.environment(), what="making the kernel's own tests")
         for script in _SCRIPTS if others else ():
             shutil.copy(tree.path / tests / script, work / "others")
+        for name in _DAX if others and (tree.path / tests / "dax").exists() else ():
+            shutil.copytree(tree.path / tests / name, work / name)
         shutil.rmtree(copy)
 
-    names = (*wanted.values(), _SCRIPTS if others else ())
+    names = (*wanted.values(), (*_SCRIPTS, *_DAX) if others else ())
     key = cache.digest(tree.key, *(" ".join(one) for one in names), machine.compiler())
     return cache.entry("selftests", key, make)

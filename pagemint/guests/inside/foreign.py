@@ -119,17 +119,30 @@ def selftests(directory: Path) -> Iterator[Record]:
     # mremap_test fails if random addresses put the heap where it wants to map.
     Path("/proc/sys/kernel/randomize_va_space").write_text("0")
     for program in sorted(directory.iterdir()):
-        yield {"running": program.name}
         # hugetlb-soft-offline leaves it off.
         Path("/proc/sys/vm/enable_soft_offline").write_text("1")
-        done = ran([str(program)])
-        for number, record in enumerate(checks.tap(done.stdout), 1):
-            # The names of some tests have what they counted.
-            name = re.sub(r"\d+(\.\d+)?", "N", record["check"])
-            yield {**record, "check": f"{program.name} {number}: {name}"[:LONGEST]}
-        yield judged(program.name, done, (SKIPPED,))
+        yield from _selftest(program)
     Path("/proc/sys/kernel/randomize_va_space").write_text("2")
     Path("/proc/sys/vm/nr_hugepages").write_text("0")
+
+
+def kmem(directory: Path) -> Iterator[Record]:
+    """Run the kernel's own test of devdax that becomes ordinary memory, if this kernel has it."""
+    dax = the_one("dax*.*", "/dev").name
+    run("daxctl", "reconfigure-device", "--mode=system-ram", "--no-online", dax)
+    os.environ["DAX_KMEM_TEST_DEV"] = dax
+    for program in directory.glob("*.sh"):
+        yield from _selftest(program)
+
+
+def _selftest(program: Path) -> Iterator[Record]:
+    yield {"running": program.name}
+    done = ran([str(program)])
+    for number, record in enumerate(checks.tap(done.stdout), 1):
+        # The names of some tests have what they counted.
+        name = re.sub(r"\d+(\.\d+)?", "N", record["check"])
+        yield {**record, "check": f"{program.name} {number}: {name}"[:LONGEST]}
+    yield judged(program.name, done, (SKIPPED,))
 
 
 def ran(

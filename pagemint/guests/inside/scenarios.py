@@ -299,6 +299,9 @@ def scenario(name: str, args: argparse.Namespace) -> Iterator[Record]:
         "fio-devdax": lambda: use("dax", "pmem", modes, foreign.devdax),
         "stress": lambda: use("dax", "pmem", modes, foreign.stress),
         "selftests": lambda: foreign.selftests(args.selftests / "others"),
+        "kmem-selftest": lambda: use(
+            "dax", "pmem", modes, lambda _: foreign.kmem(args.selftests / "dax")
+        ),
         "xfstests": lambda: given.xfstests(args.xfstests),
         "ndctl": lambda: given.ndctl(args.ndctl, Path(args.module).parent),
         "trace": lambda: trace_gate(modes),

@@ -86,7 +86,7 @@ SCENARIOS = {
     ),
     # Other people's suites, which take long.
     "foreign": Scenario(
-        ("fio-fsdax", "fio-fsdax-mem", "fio-devdax", "stress", "selftests"),
+        ("fio-fsdax", "fio-fsdax-mem", "fio-devdax", "stress", "selftests", "kmem-selftest"),
         asked=True,
         programs=_FOREIGN_PROGRAMS,
         boot_memory=True,
