@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Chooses the patches among mails: newest version, in the order of their numbers."""
+"""Chooses the patches to apply among mails: the newest version of each series, in order."""
 
 import re
 from collections import Counter
@@ -23,12 +23,7 @@ _BEFORE_TAGS = re.compile(r"((?!subject)\S+[:：]\s*)+(\[[^\]]*\])", re.IGNORECA
 
 @dataclass(frozen=True)
 class Reading:
-    """A diff, as git reads it from a mail or in a second way.
-
-    Attributes:
-        how: the second way in words; "" for git's own.
-        diff: the bytes.
-    """
+    """The diff of a mail, and how it was read, in words: "" if as git reads it."""
 
     how: str
     diff: bytes
@@ -42,8 +37,8 @@ class Mail:
         subject: its subject, or the name of its file if it has none.
         author: the address of its sender; "" for a diff without a mail.
         id: its Message-ID; "" if it has none.
-        parents: the Message-IDs of the mails that it answers.
-        readings: its diff, to be tried in this order; empty if it has none.
+        parents: the Message-IDs of the mails that it answers, the nearest first.
+        readings: its diff, read in several ways, the best first; empty if it has none.
     """
 
     subject: str
@@ -60,7 +55,7 @@ class Chosen:
     Attributes:
         patches: mails with a diff, in order.
         left_out: the subject of each other mail, with the reason.
-        remedy: what helps if one does not apply; "" if these are one whole series.
+        remedy: advice if a patch does not apply; "" if the patches are one complete series.
     """
 
     patches: list[Mail]
@@ -70,7 +65,14 @@ class Chosen:
 
 @dataclass(eq=False)
 class _Series:
-    """The mails of one version of a series, or a patch without a number."""
+    """The mails of one version of a series, or a patch without a number.
+
+    Attributes:
+        rank: the version, and 1 if it was sent again, else 0.
+        total: the count of patches in the tags; 0 for a patch without a number.
+        thread: the Message-ID of the first mail in its thread; "" if the thread is one mail.
+        mails: by number: 0 is the cover letter, and 1 a patch without a number.
+    """
 
     rank: tuple[float, int]
     total: int
@@ -82,15 +84,20 @@ class _Series:
         return [number for number in range(1, self.total + 1) if number not in self.mails]
 
     @property
+    def last_subject(self) -> str:
+        return self.mails[max(self.mails)].subject
+
+    @property
     def titles(self) -> dict[str, Mail]:
-        return {_title(one): one for one in self.mails.values() if one.author}
+        # Without an author the subject is the name of a file.
+        return {_title(mail): mail for mail in self.mails.values() if mail.author}
 
     def answers(self, other: "_Series") -> bool:
-        ids = {one.id for one in other.mails.values()} - {""}
-        return any(ids.intersection(one.parents) for one in self.mails.values())
+        ids = {mail.id for mail in other.mails.values()} - {""}
+        return any(ids.intersection(mail.parents) for mail in self.mails.values())
 
 
-def choose(mails: Iterable[Mail], where: str) -> Chosen:
+def choose(mails: Sequence[Mail], where: str) -> Chosen:
     """Return the patches of the newest version of each series, in the order of their numbers.
 
     Series keep the order in which they begin. Cover letters, replies, follow-ups of others, mails
@@ -104,152 +111,160 @@ def choose(mails: Iterable[Mail], where: str) -> Chosen:
         Failure: two different patches have one number, or a patch has no diff.
     """
     left_out: list[str] = []
+    chosen = _group(_patch_mails(mails, left_out))
+    _keep_newest(chosen, left_out, where)
+    covers = [series.mails[0] for series in chosen if 0 in series.mails]
+    _leave(left_out, covers, "a cover letter")
+    patches = [series.mails[n] for series in chosen for n in sorted(series.mails) if n > 0]
+    for patch in patches:
+        if not patch.readings:
+            raise Failure(
+                f"{patch.subject} in {where} has no diff", "save the mail again, as it came"
+            )
+    return Chosen(patches, left_out, _remedy(chosen))
 
-    def leave(gone: Iterable[Mail], why: str) -> None:
-        left_out.extend(f"{one.subject} ({why})" for one in gone)
 
+def _leave(left_out: list[str], mails: Iterable[Mail], why: str) -> None:
+    left_out.extend(f"{mail.subject} ({why})" for mail in mails)
+
+
+def _patch_mails(mails: Sequence[Mail], left_out: list[str]) -> list[Mail]:
+    """Return the mails that belong to a series, each once."""
     kept: list[Mail] = []
-    known = list(mails)
-    for mail in known:
-        if mail.id and mail.id in (one.id for one in kept):
-            leave([mail], "the same mail again")
-        elif _is_reply(mail, known):
-            leave([mail], "a reply")
+    for mail in mails:
+        if mail.id and mail.id in (other.id for other in kept):
+            _leave(left_out, [mail], "the same mail again")
+        elif _is_reply(mail, mails):
+            _leave(left_out, [mail], "a reply")
         elif not mail.readings and not _PATCH.search(_tags(mail)):
-            leave([mail], "no patch")
+            _leave(left_out, [mail], "no patch")
         else:
             kept.append(mail)
+    return kept
 
-    series = _series(kept)
-    for newer in sorted(series, key=lambda one: one.rank):
-        for other in [one for one in series if one is not newer]:
-            if newer not in series or not _related(newer, other):
+
+def _keep_newest(series: list[_Series], left_out: list[str], where: str) -> None:
+    """Remove older versions, repetitions and follow-ups from `series`."""
+    for current in sorted(series, key=lambda version: version.rank):
+        for other in list(series):
+            if other is current or current not in series or not _related(current, other):
                 continue
-            if newer.rank > other.rank and not _follows(newer, other):
-                leave(_replace(other, newer), "an older version")
+            same_rank = current.rank == other.rank
+            if current.rank > other.rank and not _follows(current, other):
+                _leave(left_out, _complete(current, other), "an older version")
                 series.remove(other)
-            elif newer.rank == other.rank and _repeats(newer, other):
-                if series.index(other) < series.index(newer):
-                    leave(newer.mails.values(), "the same patch again")
-                    series.remove(newer)
-            elif _follows(newer, other):
-                leave(
-                    newer.mails.values(), f"a follow-up to {other.mails[max(other.mails)].subject}"
-                )
-                series.remove(newer)
-            elif newer.rank == other.rank and not _follows(other, newer) and _clash(newer, other):
-                pair = " and ".join(
-                    one.mails[max(one.mails)].subject for one in series if one in (other, newer)
-                )
+            elif same_rank and _repeats(current, other):
+                if series.index(other) < series.index(current):
+                    _leave(left_out, current.mails.values(), "the same patch again")
+                    series.remove(current)
+            elif _follows(current, other):
+                _leave(left_out, current.mails.values(), f"a follow-up to {other.last_subject}")
+                series.remove(current)
+            elif same_rank and not _follows(other, current) and _clash(current, other):
+                first, second = sorted((current, other), key=series.index)
                 raise Failure(
-                    f"{where} has different patches of one version: {pair}",
+                    f"{where} has different patches of one version: "
+                    f"{first.last_subject} and {second.last_subject}",
                     "give a file with one of them",
                 )
-    for one in series:
-        leave([mail for number, mail in one.mails.items() if number == 0], "a cover letter")
-    patches = [one.mails[number] for one in series for number in sorted(one.mails) if number]
-    for mail in patches:
-        if not mail.readings:
-            raise Failure(
-                f"{mail.subject} in {where} has no diff", "save the mail again, as it came"
-            )
-    return Chosen(patches, left_out, _remedy(series))
 
 
-def _remedy(series: Sequence[_Series]) -> str:
-    for one in series:
-        if one.missing and any(one.mails):
-            lacking = ", ".join(f"{number}/{one.total}" for number in one.missing)
-            return f"add the patches that are missing: {lacking}"
-    if len(series) > 1:
-        return "give one series alone, or order its patches with numbers"
-    return ""
+def _remedy(chosen: Sequence[_Series]) -> str:
+    for series in chosen:
+        if series.missing and max(series.mails) > 0:  # more than a cover letter
+            missing = ", ".join(f"{number}/{series.total}" for number in series.missing)
+            return f"add the patches that are missing: {missing}"
+    return "give one series alone, or order its patches with numbers" if len(chosen) > 1 else ""
 
 
 def _tags(mail: Mail) -> str:
-    found = _TAGS.match(mail.subject)
-    return found[1] if found else ""
+    tags = _TAGS.match(mail.subject)
+    return tags[1] if tags else ""
 
 
 def _title(mail: Mail) -> str:
     return mail.subject.removeprefix(_tags(mail)).casefold()
 
 
-def _is_reply(mail: Mail, others: Sequence[Mail]) -> bool:
-    """Whether a mail answers another one, by its subject.
+def _is_reply(mail: Mail, mails: Sequence[Mail]) -> bool:
+    """Whether a mail is a reply: it has the subject of another mail, or tags, behind "Re:".
 
-    Its subject has a word and a colon before the tags, or before the subject of a mail that is
-    there too, in whatever language; or it is that of somebody else's mail that it answers.
+    Instead of "Re:" there can be a word of any language. Some programs add none: a mail with the
+    subject of a mail that it answers is a reply if it has another author, or no diff.
     """
     tags = _BEFORE_TAGS.match(mail.subject)
     if _REPLY.match(mail.subject) or (tags and _PATCH.search(tags[2])):
         return True
-    for other in others:
-        before = mail.subject.removesuffix(other.subject).rstrip()
-        if other is mail or not mail.parents or not other.author or before == mail.subject:
+    for other in mails:
+        prefix = mail.subject.removesuffix(other.subject).rstrip()
+        if other is mail or not mail.parents or not other.author or prefix == mail.subject:
             continue
-        if before.endswith((":", "：")):  # noqa: RUF001
+        if prefix.endswith((":", "：")):  # noqa: RUF001
             return True
-        if not before and other.id in mail.parents:
+        if not prefix and other.id in mail.parents:
             return other.author != mail.author or not mail.readings
     return False
 
 
-def _series(mails: Sequence[Mail]) -> list[_Series]:
+def _group(mails: Sequence[Mail]) -> list[_Series]:
     """Group mails by version and thread; a number that comes again begins another series."""
-    up = {one.id: one.parents[0] for one in mails if one.id and one.parents}
+    roots = _roots(mails)
+    thread_sizes = Counter(roots)
+    groups: list[_Series] = []
+    for mail, root in zip(mails, roots, strict=True):
+        tags = _tags(mail)
+        numbers, version = _NUMBER.search(tags), _VERSION.search(tags)
+        rank = float(version[1]) if version else 1.0, int(bool(_AGAIN.search(tags)))
+        number, total = (int(numbers[1]), int(numbers[2])) if numbers else (1, 0)
+        key = rank, total, root if thread_sizes[root] > 1 else ""
+        for series in groups:
+            same = total and key == (series.rank, series.total, series.thread)
+            if same and number not in series.mails:
+                series.mails[number] = mail
+                break
+        else:
+            groups.append(_Series(*key, {number: mail}))
+    return groups
+
+
+def _roots(mails: Sequence[Mail]) -> list[str]:
+    """Return for each mail the Message-ID of the first mail in its thread."""
+    parent = {mail.id: mail.parents[0] for mail in mails if mail.id and mail.parents}
     roots = []
     for mail in mails:
         root, seen = mail.id or (mail.parents[0] if mail.parents else ""), set[str]()
-        while root in up and root not in seen:
+        while root in parent and root not in seen:
             seen.add(root)
-            root = up[root]
+            root = parent[root]
         roots.append(root)
-    size = Counter(roots)
-    found: list[_Series] = []
-    for mail, root in zip(mails, roots, strict=True):
-        tags = _tags(mail)
-        number, version = _NUMBER.search(tags), _VERSION.search(tags)
-        rank = float(version[1]) if version else 1.0, int(bool(_AGAIN.search(tags)))
-        place, total = (int(number[1]), int(number[2])) if number else (1, 0)
-        thread = root if size[root] > 1 else ""
-        key = rank, total, thread
-        same = [one for one in found if total and key == (one.rank, one.total, one.thread)]
-        into = next((one for one in same if place not in one.mails), None)
-        if into is None:
-            into = _Series(*key)
-            found.append(into)
-        into.mails[place] = mail
-    return found
+    return roots
 
 
-def _related(one: _Series, other: _Series) -> bool:
-    return bool(one.titles.keys() & other.titles.keys() - {""}) or bool(
-        one.thread and one.thread == other.thread
-    )
+def _related(series: _Series, other: _Series) -> bool:
+    same_thread = bool(series.thread) and series.thread == other.thread
+    return same_thread or bool(series.titles.keys() & other.titles.keys() - {""})
 
 
-def _follows(one: _Series, other: _Series) -> bool:
+def _follows(series: _Series, other: _Series) -> bool:
     """Whether a series answers another one without being a new version of it."""
-    if one.titles.keys() & other.titles.keys() or not one.answers(other):
+    if series.titles.keys() & other.titles.keys() or not series.answers(other):
         return False
-    authors = [{mail.author for mail in series.mails.values()} for series in (one, other)]
-    return authors[0].isdisjoint(authors[1]) or (
-        one.rank <= other.rank and other.total > one.total == 0
-    )
+    authors, others = ({mail.author for mail in one.mails.values()} for one in (series, other))
+    single_patch = series.rank <= other.rank and other.total > series.total == 0
+    return authors.isdisjoint(others) or single_patch
 
 
-def _repeats(one: _Series, other: _Series) -> bool:
+def _repeats(series: _Series, other: _Series) -> bool:
     """Whether all patches of a series are in another one, with the same changes."""
     return all(
         title in other.titles and _changes(mail) == _changes(other.titles[title])
-        for title, mail in one.titles.items()
+        for title, mail in series.titles.items()
     )
 
 
-def _clash(one: _Series, other: _Series) -> bool:
-    """Whether two series of one version cannot be meant both."""
-    return bool(one.titles.keys() & other.titles.keys()) or one.total == other.total > 0
+def _clash(series: _Series, other: _Series) -> bool:
+    """Whether at most one of two series of the same version can be meant."""
+    return bool(series.titles.keys() & other.titles.keys()) or series.total == other.total > 0
 
 
 def _changes(mail: Mail) -> list[bytes]:
@@ -257,20 +272,19 @@ def _changes(mail: Mail) -> list[bytes]:
     return [line for line in lines if line[:1] in (b"+", b"-") and line != b"-- "]
 
 
-def _replace(older: _Series, newer: _Series) -> list[Mail]:
-    """Return the mails that a newer version replaces; the others of the older one move to it.
+def _complete(newer: _Series, older: _Series) -> list[Mail]:
+    """Move mails to a newer version that is a part of an older one; return those that it replaces.
 
-    That is all of them, unless the newer version is a part of the older one: a patch without a
-    number, or some of as many patches.
+    It is a part if it is one patch without a number, or has the same total but misses patches.
     """
-    gone = list(older.mails.values())
     if newer.total == 0 and older.total:
         (mail,) = newer.mails.values()
         for number, old in older.mails.items():
             if number and (_title(old) == _title(mail) or old.id in mail.parents):
                 newer.total, newer.mails = older.total, older.mails | {number: mail}
                 return [old]
+    replaced = list(older.mails.values())
     if newer.missing and newer.total == older.total:
-        gone = [one for number, one in older.mails.items() if number in newer.mails]
+        replaced = [mail for number, mail in older.mails.items() if number in newer.mails]
         newer.mails = older.mails | newer.mails
-    return gone
+    return replaced
