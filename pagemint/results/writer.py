@@ -17,7 +17,7 @@ from pagemint.results.verdict import Judged, Line
 
 
 def check_file(file: str | None) -> None:
-    """Check that `write` can write to a file, before the runs whose result could be lost.
+    """Check before a long run that write() will be able to write its result to a file.
 
     Raises:
         Failure: the file cannot be written.
@@ -26,7 +26,7 @@ def check_file(file: str | None) -> None:
         return
     remedy = "name another file with --json"
     disk.check_directory(Path(file).parent, file, remedy)
-    # The file that is renamed to its name would replace it, /dev/null for example.
+    # write() renames a new file to this name, which would replace a device such as /dev/null.
     if Path(file).exists() and not Path(file).is_file():
         raise Failure(f"cannot write {file}: not a regular file", remedy)
 
@@ -35,45 +35,45 @@ def write(file: str | None, result: Result) -> None:
     """Write a result to a file, completely or not at all; - is standard output."""
     if not file:
         return
-    text = lines(body(result))
+    data = _json(body(result))
     if file == "-":
-        sys.stdout.buffer.write(text)
+        sys.stdout.buffer.write(data)
         sys.stdout.flush()
         return
     target = Path(file)
-    part = target.with_name(f".{target.name}.{os.getpid()}")
+    temporary = target.with_name(f".{target.name}.{os.getpid()}")
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
-        part.write_bytes(text)
-        part.replace(target)
+        temporary.write_bytes(data)
+        temporary.replace(target)
     finally:
-        part.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
     note(f"the result is in {file}")
 
 
 def body(result: Result) -> dict[str, Any]:
     """Return the contents of a result file.
 
-    median_ms, ns_per_page, gain and limit_share of a row are for other programs; pagemint's
-    reader ignores them, and computes its own.
+    median_ms, ns_per_page, gain and limit_share of a row are for other programs: pagemint's
+    reader ignores them, and computes them again.
     """
     judged = Judged(result)
-    made: dict[str, Any] = {"schema": result.schema, **msgspec.to_builtins(result)}
-    del made["file"]
-    for row, written in zip(result.rows, made["rows"], strict=True):
-        written |= _computed(judged.lines[row.case][row.variant])
-    return made
+    contents: dict[str, Any] = {"schema": result.schema, **msgspec.to_builtins(result)}
+    del contents["file"]
+    for row, row_contents in zip(result.rows, contents["rows"], strict=True):
+        row_contents |= _computed(judged.lines[row.case][row.variant])
+    return contents
 
 
-def lines(made: dict[str, Any]) -> bytes:
-    """Return an object as JSON: a line for each key, and in lists one for each object."""
-    found = []
-    for key, value in made.items():
+def _json(contents: dict[str, Any]) -> bytes:
+    """Return contents as JSON: a line for each key, and in lists one for each object."""
+    lines = []
+    for key, value in contents.items():
         text = _line(value)
-        if isinstance(value, list) and any(isinstance(one, dict) for one in value):
-            text = b"[\n%s\n ]" % b",\n".join(b"  %s" % _line(one) for one in value)
-        found.append(b" %s: %s" % (_line(key), text))
-    return b"{\n%s\n}\n" % b",\n".join(found)
+        if isinstance(value, list) and any(isinstance(item, dict) for item in value):
+            text = b"[\n%s\n ]" % b",\n".join(b"  %s" % _line(item) for item in value)
+        lines.append(b" %s: %s" % (_line(key), text))
+    return b"{\n%s\n}\n" % b",\n".join(lines)
 
 
 def _line(value: object) -> bytes:
