@@ -34,47 +34,46 @@ NODES = 1024  # bits of a mask of nodes
 SLACK = 64  # faults of the program itself, beside those of the chunks
 LIBC = ctypes.CDLL(None, use_errno=True)
 
-_Given = ParamSpec("_Given")
+_Params = ParamSpec("_Params")
 
 
 def check(
-    name: str, work: Callable[_Given, str], *args: _Given.args, **words: _Given.kwargs
+    name: str, work: Callable[_Params, str], *args: _Params.args, **kwargs: _Params.kwargs
 ) -> Iterator[Record]:
     """Do a check, and yield a record before it and one after it.
 
     Args:
         name: its name.
-        work: a function that returns the finding, and raises if the check fails.
+        work: returns the finding, and raises if the check fails.
         args: the arguments of `work`.
-        words: its named arguments.
+        kwargs: its named arguments.
     """
     yield {"running": name}
     try:
-        said, outcome = work(*args, **words), "pass"
+        finding, outcome = work(*args, **kwargs), "pass"
     except (OSError, RuntimeError) as error:
-        said, outcome = str(error), "fail"
-    yield {"check": name, "outcome": outcome, "said": said, "must_pass": True}
+        finding, outcome = str(error), "fail"
+    yield {"check": name, "outcome": outcome, "said": finding, "must_pass": True}
 
 
 def child(work: Callable[[], object]) -> int:
-    """Start a process that does `work` and ends; return its number."""
-    number = os.fork()
-    if number:
-        return number
+    """Start a process that does `work` and ends; return its PID."""
+    if pid := os.fork():
+        return pid
     status = 1
     try:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         work()
         status = 0
-    except Exception:  # the process must not go on with what its parent does
+    except Exception:  # an exception must not reach the code of the parent
         traceback.print_exc()
     finally:
         os._exit(status)
 
 
-def status_of(number: int) -> int:
+def status_of(pid: int) -> int:
     """Wait for the end of a process; return its status, or minus the signal that ended it."""
-    return os.waitstatus_to_exitcode(os.waitpid(number, 0)[1])
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
 def pattern(seed: int, size: int) -> bytes:
@@ -82,19 +81,19 @@ def pattern(seed: int, size: int) -> bytes:
     return random.Random(seed).randbytes(size)
 
 
-def expect(same: bool, what: str) -> None:
-    """Fail the check with `what` unless `same`."""
-    if not same:
-        raise RuntimeError(what)
+def expect(holds: bool, problem: str) -> None:
+    """Fail the check with a message unless a condition holds."""
+    if not holds:
+        raise RuntimeError(problem)
 
 
 def files(device: Device) -> Iterator[Record]:
-    """Hold files on a bound fsdax device, in each file system."""
+    """Keep files on a bound fsdax device over a rebind, in each file system."""
     for kind in SMALL:
-        yield from check(f"files on {kind}", _files_on, kind, device)
+        yield from check(f"files on {kind}", _keep_file, kind, device)
 
 
-def _files_on(kind: str, device: Device) -> str:
+def _keep_file(kind: str, device: Device) -> str:
     block = the_one("pmem*", "/dev")
     make(SMALL[kind], block)
     halves = pattern(1, FILE), pattern(2, FILE)
@@ -116,7 +115,7 @@ def _files_on(kind: str, device: Device) -> str:
 
 
 def mapping(device: Device) -> Iterator[Record]:
-    """Map a bound devdax device, with faults of ALIGN bytes."""
+    """Map a bound devdax device, with faults of ALIGN bytes, and again after a rebind."""
     yield from check("mapping", _map, device)
 
 
@@ -124,20 +123,20 @@ def _map(device: Device) -> str:
     faults = _write_chunks()
     device.unbind()
     device.bind()
-    with _mapped() as (whole, offsets):
+    with _mapped() as (memory, offsets):
         for number, offset in enumerate(offsets):
-            same = whole[offset : offset + ALIGN] == pattern(number, ALIGN)
-            expect(same, f"the data at {offset} changed")
+            unchanged = memory[offset : offset + ALIGN] == pattern(number, ALIGN)
+            expect(unchanged, f"the data at {offset} changed")
     return f"{CHUNKS * ALIGN >> 20} MiB by {faults} faults held over a rebind"
 
 
 def _write_chunks() -> int:
-    """Write the chunks of the device, and return how many faults that took."""
+    """Write the chunks of the device; return how many faults that took."""
     chunks = [pattern(number, ALIGN) for number in range(CHUNKS)]
-    with _mapped() as (whole, offsets):
+    with _mapped() as (memory, offsets):
         before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
         for chunk, offset in zip(chunks, offsets, strict=True):
-            whole[offset : offset + ALIGN] = chunk
+            memory[offset : offset + ALIGN] = chunk
         faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
     expect(CHUNKS <= faults < CHUNKS + SLACK, f"{CHUNKS} times {ALIGN} bytes: {faults} faults")
     return faults
@@ -145,19 +144,19 @@ def _write_chunks() -> int:
 
 @contextmanager
 def _mapped() -> Iterator[tuple[mmap.mmap, list[int]]]:
-    """Map the whole device; yield the mapping and the offsets of the chunks, up to its end."""
+    """Map the whole device; yield its memory and the offsets of the chunks, up to its end."""
     path = the_one("dax*.*", "/dev")
     size = int(Path("/sys/bus/dax/devices", path.name, "size").read_text())
-    with path.open("rb+", buffering=0) as file, mmap.mmap(file.fileno(), size) as whole:
-        count = size // ALIGN
-        yield whole, [ALIGN * (number * (count - 1) // (CHUNKS - 1)) for number in range(CHUNKS)]
+    with path.open("rb+", buffering=0) as file, mmap.mmap(file.fileno(), size) as memory:
+        last = size // ALIGN - 1
+        yield memory, [ALIGN * (number * last // (CHUNKS - 1)) for number in range(CHUNKS)]
 
 
 def kmem(device: Device) -> Iterator[Record]:
     """Make a bound devdax device ordinary memory, use it, and make it a device again."""
     dax = the_one("dax*.*", "/dev").name
     yield from check("system-ram", _use_as_ram, dax)
-    yield from check("back to devdax", _back, dax, device)
+    yield from check("back to devdax", _use_as_devdax, dax, device)
 
 
 def _use_as_ram(dax: str) -> str:
@@ -186,7 +185,7 @@ def address_of(memory: mmap.mmap) -> int:
 def bind_memory(address: int, size: int, node: int) -> None:
     """Bind mapped memory to `node`."""
     flags = MPOL_MF_STRICT | MPOL_MF_MOVE
-    system_call(SYS_MBIND, address, size, MPOL_BIND, _mask(node), NODES, flags)
+    system_call(SYS_MBIND, address, size, MPOL_BIND, _node_mask(node), NODES, flags)
 
 
 def take_memory_from(node: int | None) -> None:
@@ -194,31 +193,32 @@ def take_memory_from(node: int | None) -> None:
     if node is None:
         system_call(SYS_SET_MEMPOLICY, MPOL_DEFAULT, None, 0)
     else:
-        system_call(SYS_SET_MEMPOLICY, MPOL_BIND, _mask(node), NODES)
+        system_call(SYS_SET_MEMPOLICY, MPOL_BIND, _node_mask(node), NODES)
 
 
-def _mask(node: int) -> object:
+def _node_mask(node: int) -> object:
     mask = (ctypes.c_ulong * (NODES // 64))()
     mask[node // 64] = 1 << node % 64
     return mask
 
 
-def system_call(*words: object) -> None:
+def system_call(number: int, *args: object) -> None:
     """Make a system call that returns 0; OSError if it fails."""
-    # As they are, integers would be passed with 32 bits.
-    if LIBC.syscall(*(ctypes.c_long(one) if isinstance(one, int) else one for one in words)):
-        raise OSError(ctypes.get_errno(), f"system call {words[0]} failed")
+    # ctypes passes an int as 32 bits.
+    longs = (ctypes.c_long(arg) if isinstance(arg, int) else arg for arg in (number, *args))
+    if LIBC.syscall(*longs):
+        raise OSError(ctypes.get_errno(), f"system call {number} failed")
 
 
 def frames_of(address: int, size: int) -> list[int]:
-    """Return the page frame numbers of mapped memory."""
+    """Return the page frame numbers of mapped memory; 0 for a page that is not present."""
     with Path("/proc/self/pagemap").open("rb") as file:
         file.seek(address // PAGE * 8)
-        words = struct.unpack(f"<{size // PAGE}Q", file.read(size // PAGE * 8))
-    return [word & (1 << 55) - 1 if word >> 63 else 0 for word in words]
+        entries = struct.unpack(f"<{size // PAGE}Q", file.read(size // PAGE * 8))
+    return [entry & (1 << 55) - 1 if entry >> 63 else 0 for entry in entries]
 
 
-def _back(dax: str, device: Device) -> str:
+def _use_as_devdax(dax: str, device: Device) -> str:
     run("daxctl", "reconfigure-device", "--mode=devdax", "--force", dax)
     return _map(device)
 
@@ -244,15 +244,15 @@ def selftest(program: Path) -> Iterator[Record]:
 
 def tap(output: str) -> Iterator[Record]:
     """Read the results of a selftest; the messages of a test come before its result."""
-    said = ""
+    message = ""
     for line in output.splitlines():
-        found = re.match(r"(not )?ok \d+ (.*?)(?:(?<= )# SKIP ?(.*))?$", line)
-        if not found:
-            said = line.removeprefix("# ")
+        result = re.match(r"(not )?ok \d+ (.*?)(?:(?<= )# SKIP ?(.*))?$", line)
+        if not result:
+            message = line.removeprefix("# ")
             continue
-        skipped = found[3] is not None
-        outcome = "skip" if skipped else "fail" if found[1] else "pass"
-        told = {"skip": found[3], "fail": said, "pass": ""}[outcome]
+        failed, name, reason = result.groups()
+        outcome = "skip" if reason is not None else "fail" if failed else "pass"
+        finding = {"skip": reason, "fail": message, "pass": ""}[outcome]
         # Some tests are skipped without a name.
-        name = found[2].rstrip() or found[3]
-        yield {"check": name, "outcome": outcome, "said": told, "must_pass": False}
+        name = name.rstrip() or reason
+        yield {"check": name, "outcome": outcome, "said": finding, "must_pass": False}
