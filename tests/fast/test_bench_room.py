@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The memory for a bench: doctor and bench agree, and bench takes what they offer."""
+"""The memory for a bench: bench accepts each size that doctor or bench itself suggests."""
 
 import re
 import shlex
@@ -18,7 +18,7 @@ from pagemint.commands import bench_plan, bench_room, doctor
 
 
 def _check(size: str, workloads: str | None) -> None:
-    """Check as bench does whether the memory is enough for some workloads.
+    """Check, as bench does, that the memory is enough for some workloads; None is all.
 
     Raises:
         Failure: it is not.
@@ -29,16 +29,16 @@ def _check(size: str, workloads: str | None) -> None:
 
 
 @given(available=st.integers(1 << 26, 1 << 34))
-def test_bench_takes_what_doctor_offers(available: int) -> None:
+def test_bench_accepts_what_doctor_suggests(available: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(machine, "free", lambda: available)
-        found = doctor.check_memory(bench_room.free())
-        if found.ok:
+        memory = doctor.check_memory(bench_room.free())
+        if memory.ok:
             _check("100GB", None)
             return
         with pytest.raises(Failure):
             _check("100GB", None)
-        options = shlex.split(found.remedy.partition("run bench with ")[2])
+        options = shlex.split(memory.remedy.partition("run bench with ")[2])
         args = cli.parser(["bench"]).parse_args(["bench", *options])
         _check(args.size, args.workload)
 
@@ -47,14 +47,14 @@ def test_bench_takes_what_doctor_offers(available: int) -> None:
     available=st.integers(1 << 24, 1 << 34),
     workload=st.sampled_from(["fsdax", "populate", "vmemmap", "hotplug"]),
 )
-def test_bench_takes_the_size_that_it_offers(available: int, workload: str) -> None:
+def test_bench_accepts_the_size_that_it_suggests(available: int, workload: str) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(machine, "free", lambda: available)
         with pytest.raises(Failure) as refused:
             _check("16TB", workload)
-        offered = re.search(r"give --size (\w+) or less", str(refused.value))
-        if offered:
-            _check(offered[1], workload)
+        suggested = re.search(r"give --size (\w+) or less", str(refused.value))
+        if suggested:
+            _check(suggested[1], workload)
         else:
             assert "end some programs" in str(refused.value)
 
@@ -66,7 +66,7 @@ def test_doctor_judges_memory() -> None:
     assert f"--size {bench_room.largest(known().values(), 972_800_000)}" in small.remedy
 
 
-def test_a_workload_that_does_not_fit_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_workload_that_does_not_fit_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "free", lambda: 2_000_000_000)
     with pytest.raises(Failure) as refused:
         _check("1GB", "fsdax,folio")
@@ -74,8 +74,8 @@ def test_a_workload_that_does_not_fit_is_left_out(monkeypatch: pytest.MonkeyPatc
     assert str(refused.value).endswith("leave it out: --workload fsdax")
 
 
-@pytest.mark.parametrize(("workload", "least"), [("populate", 128 << 20), ("boot", 4 << 20)])
-def test_a_workload_takes_no_device_without_a_whole_part(workload: str, least: int) -> None:
+@pytest.mark.parametrize(("workload", "unit"), [("populate", 128 << 20), ("boot", 4 << 20)])
+def test_a_workload_rounds_its_size_down_to_whole_units(workload: str, unit: int) -> None:
     memory = known()[workload].memory
-    assert memory(Settings(least)) > 0
-    assert memory(Settings(least - 4096)) == 0
+    assert memory(Settings(unit)) > 0
+    assert memory(Settings(unit - 4096)) == 0
