@@ -18,7 +18,7 @@ from pagemint.trees.sources import config_for
 from pagemint.trees.trees import Tree
 
 _BUILD_ROOM = 300_000_000  # bytes: a build directory with a few objects
-# An error in the source. A full disk is a fatal error, and can be told with a line of the source.
+# An error in the source. A full disk is a fatal error, which gcc can report with a source line.
 _IN_SOURCE = re.compile(r"\S+:\d+(:\d+)?: ([Ee]rror: |fatal error: .*: No such file or directory$)")
 
 
@@ -28,9 +28,9 @@ class Config:
 
     Attributes:
         name: its name on the screen and in results.
-        options: lines that are added to the text; a build fails if it loses one.
-        text: the text that it starts from. None stands for Debian's configuration of a tree's
-            line, and "" for the defconfig of the architecture.
+        options: lines that are added to `text`; a build fails if kconfig drops one.
+        text: the text to start from. None stands for Debian's configuration of a tree's line, and
+            "" for the defconfig of the architecture.
     """
 
     name: str
@@ -38,7 +38,7 @@ class Config:
     text: str | None = None
 
     def start(self, line: str) -> Path | str:
-        """Return the file or the text that it starts from for a kernel line.
+        """Return the file or the text to start from for a kernel line.
 
         Raises:
             Failure: Debian's configuration cannot be fetched.
@@ -60,13 +60,13 @@ NO_MASK = Config(
 """Tails point to their head instead of holding a mask, and page_ref_set can be traced."""
 
 
-def build(tree: Tree, config: Config, wanted: Iterable[str]) -> Path:
-    """Return a build directory of `tree` with objects in it, made if it is not in the cache.
+def build(tree: Tree, config: Config, objects: Iterable[str]) -> Path:
+    """Return a build directory of `tree` that has some objects, made if it is not in the cache.
 
     Args:
         tree: the tree to build.
         config: the configuration to build it with.
-        wanted: objects such as mm/mm_init.o; those whose source the tree lacks are left out.
+        objects: paths such as mm/mm_init.o; those whose source the tree lacks are left out.
 
     Raises:
         Failure: the build fails, or the configuration loses an option.
@@ -87,11 +87,11 @@ def build(tree: Tree, config: Config, wanted: Iterable[str]) -> Path:
             make(tree, work, "prepare")
 
     built = cache.entry("builds", key, configure, in_place=True)
-    there = [one for one in sorted(set(wanted)) if has_source(tree, one)]
-    if all(_stamp(built, one).exists() for one in there):
+    present = [path for path in sorted(set(objects)) if has_source(tree, path)]
+    if all(_stamp(built, path).exists() for path in present):
         return built
     with cache.locked(built, f"objects of the {tree.name} tree"):
-        missing = [one for one in there if not _stamp(built, one).exists()]
+        missing = [path for path in present if not _stamp(built, path).exists()]
         with step(f"compiling {len(missing)} objects of the {tree.name} tree"):
             _compile(tree, built, missing)
     return built
@@ -99,23 +99,23 @@ def build(tree: Tree, config: Config, wanted: Iterable[str]) -> Path:
 
 def _compile(tree: Tree, built: Path, missing: list[str]) -> None:
     # kbuild descends into arch/x86/lib twice, and two jobs would write the same object.
-    slow = [one for one in missing if one.startswith("arch/x86/lib/")]
-    fast = [one for one in missing if one not in slow]
-    for some, jobs in ((fast, None), (slow, 1)):
-        if some:
-            make(tree, built, *some, jobs=jobs)
-        for one in some:
-            _stamp(built, one).touch()
+    serial = [path for path in missing if path.startswith("arch/x86/lib/")]
+    parallel = [path for path in missing if path not in serial]
+    for paths, jobs in ((parallel, None), (serial, 1)):
+        if paths:
+            make(tree, built, *paths, jobs=jobs)
+        for path in paths:
+            _stamp(built, path).touch()
 
 
-def _stamp(built: Path, wanted: str) -> Path:
+def _stamp(built: Path, path: str) -> Path:
     """Return the file whose presence says that an object is complete."""
-    return built / f"{wanted}.complete"
+    return built / f"{path}.complete"
 
 
-def has_source(tree: Tree, wanted: str) -> bool:
+def has_source(tree: Tree, path: str) -> bool:
     """Whether a tree has the C or assembly file of an object such as mm/mm_init.o."""
-    return any((tree.path / wanted).with_suffix(suffix).exists() for suffix in (".c", ".S"))
+    return any((tree.path / path).with_suffix(suffix).exists() for suffix in (".c", ".S"))
 
 
 def compile_glue(tree: Tree, built: Path, sources: Iterable[Path], scratch: Path) -> dict[str, str]:
@@ -128,28 +128,29 @@ def compile_glue(tree: Tree, built: Path, sources: Iterable[Path], scratch: Path
         scratch: an empty directory, which receives an object for each C file that compiles.
 
     Returns:
-        the compiler's first error by the names of the other C files, without suffix.
+        the compiler's first error for each other C file, by its name without suffix.
 
     Raises:
-        Failure: make fails without an error in the source; /tmp can be full, for example.
+        Failure: make fails without an error in the source, for example because /tmp is full.
     """
-    copies = [Path(shutil.copyfile(one, scratch / one.name)) for one in sources]
-    made = [one.with_suffix(".o") for one in copies if one.suffix == ".c"]
-    names = " ".join(one.name for one in made)
-    (scratch / "Kbuild").write_text(f"obj-m := {names}\n")
-    faults = {}
-    # With CONFIG_WERROR a warning about code of the user's would be an error.
+    copies = [Path(shutil.copyfile(file, scratch / file.name)) for file in sources]
+    targets = [file.with_suffix(".o") for file in copies if file.suffix == ".c"]
+    names = [target.name for target in targets]
+    (scratch / "Kbuild").write_text(f"obj-m := {' '.join(names)}\n")
+    errors = {}
+    # Without -Wno-error, CONFIG_WERROR makes an error of each warning about the user's code.
     module = (f"M={scratch}", "KCFLAGS=-Wno-error")
     with suppress(Failure):
-        make(tree, built, *module, "-k", *(one.name for one in made))
-    for one in (one for one in made if not one.exists()):
-        try:
-            make(tree, built, *module, one.name)
-        except Failure as failure:
-            if not _IN_SOURCE.search(failure.message):
-                raise
-            faults[one.stem] = failure.message
-    return faults
+        make(tree, built, *module, "-k", *names)
+    for target in targets:
+        if not target.exists():
+            try:
+                make(tree, built, *module, target.name)
+            except Failure as failure:
+                if not _IN_SOURCE.search(failure.message):
+                    raise
+                errors[target.stem] = failure.message
+    return errors
 
 
 def make(tree: Tree, build_dir: Path, *targets: str, jobs: int | None = None) -> None:

@@ -57,12 +57,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Change:
-    """The result of one step on a certain tree.
-
-    Attributes:
-        step: the step.
-        contents: the whole contents of each file that the step touches, as it leaves them.
-    """
+    """A step, and the whole contents of each file that it touches, as it leaves them."""
 
     step: Step
     contents: dict[str, bytes]
@@ -82,20 +77,20 @@ def topics(names: Iterable[str] | None = None) -> list[Topic]:
         Failure: there is no topic of that name.
     """
     known = _topics_in(files.KERNEL / "series/topics")
-    wanted = set(known if names is None else names)
-    unknown = sorted(wanted - known.keys())
+    chosen = set(known if names is None else names)
+    unknown = sorted(chosen - known.keys())
     if unknown:
         raise Failure(f"there is no topic {unknown[0]!r}", f"choose from: {', '.join(known)}")
     for topic in reversed(known.values()):
-        if topic.name in wanted:
-            wanted.update(topic.needs)
-    return [topic for topic in known.values() if topic.name in wanted]
+        if topic.name in chosen:
+            chosen.update(topic.needs)
+    return [topic for topic in known.values() if topic.name in chosen]
 
 
 def lines(topic: str = "*") -> list[str]:
     """Return the released lines that the series, or one topic, has edits for, oldest first."""
-    found = {path.stem for path in (files.KERNEL / "series").glob(f"{topic}/*/*.diff")}
-    return sorted(found - {sources.EXPECTED}, key=_numbers)
+    edited = {path.stem for path in (files.KERNEL / "series").glob(f"{topic}/*/*.diff")}
+    return sorted(edited - {sources.EXPECTED}, key=_numbers)
 
 
 def source_for(line: str, own: Path | None) -> sources.Source:
@@ -118,26 +113,22 @@ def nearest_line(line: str) -> str:
     """Return the line with edits that is the fewest releases away from `line`."""
     if line == sources.EXPECTED:
         return line
-    return min(lines(), key=lambda one: abs(_release(one) - _release(line)))
+    return min(lines(), key=lambda known: abs(_release(known) - _release(line)))
 
 
 def with_mainline(line: str, chosen: Sequence[Topic] | None = None) -> list[Topic]:
-    """Return topics; for `sources.EXPECTED` after the one that makes it of its base.
-
-    Args:
-        line: the kernel line.
-        chosen: the topics; None stands for all.
-    """
+    """Return topics, all for None; if `line` is `sources.EXPECTED`, the one that makes it first."""
     chosen = list(topics() if chosen is None else chosen)
-    first = Topic(_MAINLINE, ())
-    return [first, *chosen] if line == sources.EXPECTED and first not in chosen else chosen
+    mainline = Topic(_MAINLINE, ())
+    lacks = line == sources.EXPECTED and mainline not in chosen
+    return [mainline, *chosen] if lacks else chosen
 
 
 def of(line: str, chosen: Sequence[Topic] | None = None) -> list[Step]:
     """Return the steps for a kernel line, in order.
 
     A step that has edits for other lines but none for this one is left out. `sources.EXPECTED`
-    takes the edits of its base where it has none of its own, but leaves out what it replaces.
+    takes the edits of its base where it has none of its own, without the steps that it replaces.
 
     Args:
         line: one that `lines` names, or `sources.EXPECTED`.
@@ -146,7 +137,7 @@ def of(line: str, chosen: Sequence[Topic] | None = None) -> list[Step]:
     expected = line == sources.EXPECTED
     # The topics, and the paths of steps, that `sources.EXPECTED` has already.
     replaced = set(_listed(files.KERNEL / "series" / _MAINLINE / "replaces") if expected else ())
-    found = []
+    steps = []
     for topic in with_mainline(line, chosen):
         folders = sorted((files.KERNEL / "series" / topic.name).iterdir())
         for folder in filter(Path.is_dir, folders):
@@ -157,17 +148,17 @@ def of(line: str, chosen: Sequence[Topic] | None = None) -> list[Step]:
                 diff = folder / f"{sources.EXPECTED_FROM}.diff"
             if not diff.exists() and any(folder.glob("*.diff")):
                 continue
-            listed = folder / "files"
-            found.append(
+            new_files = folder / "files"
+            steps.append(
                 Step(
                     topic.name,
                     folder.name,
                     (folder / "message").read_text(),
-                    tuple(listed.read_text().split()) if listed.exists() else (),
+                    tuple(new_files.read_text().split()) if new_files.exists() else (),
                     diff if diff.exists() else None,
                 )
             )
-    return found
+    return steps
 
 
 def cover(topic: str) -> str:
@@ -188,16 +179,11 @@ def modes(line: str) -> tuple[str, ...]:
 
 
 def digest(line: str, chosen: Sequence[Topic] | None = None) -> str:
-    """Return a digest of the edits and new files that `patch` puts into a tree of `line`.
-
-    Args:
-        line: the line of the tree.
-        chosen: the topics; None stands for all.
-    """
+    """Return a digest of the edits and new files that patch() puts into a tree of `line`."""
     parts: list[str | Path] = []
-    for one in of(nearest_line(line), chosen):
-        parts += re.split(r"^--- a/", one.diff.read_text() if one.diff else "", flags=re.M)[1:]
-        for path in one.files:
+    for step in of(nearest_line(line), chosen):
+        parts += re.split(r"^--- a/", step.diff.read_text() if step.diff else "", flags=re.M)[1:]
+        for path in step.files:
             parts += [path, files.KERNEL / path]
     return cache.digest(*parts)
 
@@ -220,16 +206,17 @@ def plan(tree: Path, line: str, chosen: Sequence[Topic] | None = None) -> list[C
         if missing:
             conflicts[topic.name] = f"needs {missing[0]}"
             continue
-        after, mine = dict(contents), []
+        patched, topic_changes = dict(contents), []
         try:
-            for one in (step for step in steps if step.topic == topic.name):
-                mine.append(Change(one, _apply(one, tree, after)))
-                after.update(mine[-1].contents)
+            for step in (step for step in steps if step.topic == topic.name):
+                change = Change(step, _apply(step, tree, patched))
+                patched |= change.contents
+                topic_changes.append(change)
         except _ConflictError as conflict:
             conflicts[topic.name] = str(conflict)
             continue
-        contents = after
-        changes += mine
+        contents = patched
+        changes += topic_changes
     if conflicts:
         raise _refusal(chosen, conflicts)
     return changes
@@ -271,18 +258,15 @@ def _release(line: str) -> int:
     return version * 20 + patchlevel
 
 
-def _apply(one: Step, tree: Path, earlier: dict[str, bytes]) -> dict[str, bytes]:
+def _apply(step: Step, tree: Path, earlier: dict[str, bytes]) -> dict[str, bytes]:
     """Return the contents of each file that a step touches, as the step leaves them.
 
-    Args:
-        one: the step.
-        tree: the unpatched tree.
-        earlier: the contents of the files that earlier steps have touched.
+    The step finds the files of the unpatched `tree`, with the contents that `earlier` steps left.
 
     Raises:
         _ConflictError: an edit does not apply exactly.
     """
-    diff = one.diff.read_text() if one.diff else ""
+    diff = step.diff.read_text() if step.diff else ""
     touched = re.findall(r"^\+\+\+ b/(\S+)$", diff, re.MULTILINE)
     with tempfile.TemporaryDirectory(prefix="pagemint-") as name:
         scratch = Path(name)
@@ -294,28 +278,28 @@ def _apply(one: Step, tree: Path, earlier: dict[str, bytes]) -> dict[str, bytes]
             elif (tree / path).is_file():
                 shutil.copyfile(tree / path, target)
             else:
-                raise _ConflictError(f"{one.name} edits {path}, which is not there")
-        if one.diff:
+                raise _ConflictError(f"{step.name} edits {path}, which is not there")
+        if step.diff:
             try:
-                git.apply(one.diff, scratch, f"step {one.path}")
+                git.apply(step.diff, scratch, f"step {step.path}")
             except Failure as failure:
-                named = re.search(r"error: (\S+): patch does not apply", failure.message)
-                if not named:
+                rejected = re.search(r"error: (\S+): patch does not apply", failure.message)
+                if not rejected:
                     raise
-                raise _ConflictError(f"{one.name} does not match {named[1]}") from failure
+                raise _ConflictError(f"{step.name} does not match {rejected[1]}") from failure
         contents = {path: (scratch / path).read_bytes() for path in touched}
-    for path in one.files:
+    for path in step.files:
         if path in earlier or (tree / path).exists():
-            raise _ConflictError(f"{one.name} adds {path}, which is there already")
+            raise _ConflictError(f"{step.name} adds {path}, which is there already")
         contents[path] = (files.KERNEL / path).read_bytes()
     return contents
 
 
 def _refusal(chosen: Sequence[Topic], conflicts: dict[str, str]) -> Failure:
-    said = "; ".join(f"{name}: {why}" for name, why in conflicts.items())
+    reasons = "; ".join(f"{name}: {why}" for name, why in conflicts.items())
     others = [topic.name for topic in chosen if topic.name not in conflicts]
     remedy = f"give an unpatched tree of one of the lines {', '.join(lines())}"
     if others:
         remedy += f", or rebase the topic (docs/series.md); these apply: {', '.join(others)}"
     noun = "topic does" if len(conflicts) == 1 else "topics do"
-    return Failure(f"{len(conflicts)} {noun} not apply: {said}", remedy)
+    return Failure(f"{len(conflicts)} {noun} not apply: {reasons}", remedy)
