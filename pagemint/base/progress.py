@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Progress on stderr: a live line on a terminal; elsewhere a line as a stage goes on and ends."""
+"""Progress on stderr: a live line on a terminal, else a line while a stage lasts and at its end."""
 
 import os
 import sys
@@ -8,12 +8,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-_WORTH = 2.0  # seconds; a shorter stage leaves no line
-_asked: list[Callable[[], str]] = []  # by doing(), the innermost last
+_SHORT = 2.0  # seconds; a stage that takes no longer leaves no line
+_details: list[Callable[[], str]] = []  # the callbacks of doing(), the innermost last
 
 
 def drop_output(descriptor: int) -> None:
-    """Let what is still to be written to stdout (1) or stderr (2) vanish: nothing can read it.
+    """Discard buffered and further output to stdout (1) or stderr (2): nothing can read it.
 
     Python would otherwise fail at its exit, which flushes both.
     """
@@ -40,13 +40,13 @@ def step(text: str) -> Iterator[None]:
 
 
 @contextmanager
-def doing(ask: Callable[[], str]) -> Iterator[None]:
-    """Show what `ask` returns, each second, after the text of a step() on a terminal."""
-    _asked.append(ask)
+def doing(detail: Callable[[], str]) -> Iterator[None]:
+    """Call `detail` each second on a terminal, and show its text after that of a step()."""
+    _details.append(detail)
     try:
         yield
     finally:
-        _asked.remove(ask)
+        _details.remove(detail)
 
 
 @contextmanager
@@ -66,23 +66,23 @@ def _stage(text: str, total: float | None) -> Iterator[Callable[[float], None]]:
     with _live(text, total) if sys.stderr.isatty() else _plain(text) as advance:
         yield advance
     elapsed = time.monotonic() - begin
-    if elapsed > _WORTH:
+    if elapsed > _SHORT:
         note(f"{text} ... {elapsed:.1f} s")
 
 
 @contextmanager
 def _live(text: str, total: float | None) -> Iterator[Callable[[float], None]]:
-    # Imported late: make patches has the standard library alone.
+    # Imported late: `make patches` has only the standard library.
     from pagemint.base import live
 
-    with live.line(text, total, lambda: _asked[-1]() if _asked else "") as advance:
+    with live.line(text, total, lambda: _details[-1]() if _details else "") as advance:
         yield advance
 
 
 @contextmanager
 def _plain(text: str) -> Iterator[Callable[[float], None]]:
-    """Print that a stage goes on if it is worth a line."""
-    timer = threading.Timer(_WORTH, note, (f"{text} ...",))
+    """Print a line once the stage has lasted a while."""
+    timer = threading.Timer(_SHORT, note, (f"{text} ...",))
     timer.daemon = True
     timer.start()
     try:

@@ -11,7 +11,7 @@ from pagemint.base.progress import bar, doing, note, step
 
 @pytest.fixture(autouse=True)
 def fast(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress, "_WORTH", 0.05)
+    monkeypatch.setattr(progress, "_SHORT", 0.05)
 
 
 def wait_for(text: str, capsys: pytest.CaptureFixture[str]) -> None:
