@@ -62,7 +62,7 @@ class Output:
     @property
     def page(self) -> Path | None:
         """The directory of the report; None if there will be none."""
-        if self.no_report or write.lacks():
+        if self.no_report or write.missing_module():
             return None
         return write.directory(self.command, self.json)
 
@@ -103,7 +103,7 @@ class Output:
         if self.page:
             write.write([result], self.page)
         elif not self.no_report:
-            note(f"no page of plots: {write.lacks()} is not installed; {write.REMEDY}")
+            note(f"no page of plots: {write.missing_module()} is not installed; {write.REMEDY}")
 
 
 def check_number(option: str, given: int, least: int, most: int) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Writes reports: of any results, and at the end of a run."""
+"""Writes a report: the page of some results, and its plots."""
 
 import os
 import re
@@ -13,7 +13,7 @@ from pagemint.base.progress import note, step
 from pagemint.results.rows import Result
 
 REMEDY = "pip install 'pagemint[report]', then: pagemint report RESULT.json -o DIR"
-"""The remedy where a report cannot be drawn."""
+"""The remedy if a module is missing that draws reports."""
 
 _PLOT_FILES = re.compile(r'<a href="([^"/]+)\.svg">SVG</a>')  # as the page links to them
 
@@ -37,8 +37,8 @@ def write(results: Sequence[Result], target: Path) -> None:
     Raises:
         Failure: it cannot be written.
     """
-    if lacks():
-        raise Failure(f"the report needs {lacks()}", REMEDY)
+    if missing_module():
+        raise Failure(f"the report needs {missing_module()}", REMEDY)
     what, remedy = f"the report to {target}", "name another directory"
     disk.check_directory(target, what, remedy)
     with step("drawing the report"):
@@ -50,8 +50,8 @@ def write(results: Sequence[Result], target: Path) -> None:
         target.mkdir(parents=True, exist_ok=True)
         page_file = target / "index.html"
         if page_file.is_file():
-            # No plot of an earlier page may stay beside the new one. A page of somebody else may be
-            # in another encoding; it names no plots of ours.
+            # Remove the plots of an earlier page. The page can be somebody else's, in another
+            # encoding; then it names no plots of ours.
             for name in _PLOT_FILES.findall(page_file.read_text("utf-8", errors="replace")):
                 (target / f"{name}.svg").unlink(missing_ok=True)
                 (target / f"{name}.png").unlink(missing_ok=True)
@@ -65,6 +65,6 @@ def write(results: Sequence[Result], target: Path) -> None:
     note(f"the report is in {page_file}")
 
 
-def lacks() -> str:
+def missing_module() -> str:
     """Return a module of the extra `report` that is not installed, or ""."""
     return next((name for name in ("jinja2", "matplotlib") if not find_spec(name)), "")

@@ -15,12 +15,12 @@ class Pair:
     Attributes:
         scenario: the scenario in which it ran.
         name: its name.
-        found: the check by its tree; a kernel in which it did not run is missing.
+        by_tree: the check by the tree of its kernel, without kernels in which it did not run.
     """
 
     scenario: str
     name: str
-    found: dict[str, Check]
+    by_tree: dict[str, Check]
 
     @property
     def key(self) -> tuple[str, str]:
@@ -30,13 +30,13 @@ class Pair:
     @property
     def must_pass(self) -> bool:
         """Whether it has to pass. If not, it has to end alike on both kernels."""
-        return any(check.must_pass for check in self.found.values())
+        return any(check.must_pass for check in self.by_tree.values())
 
     @property
     def alone(self) -> Check | None:
         """The check on the patched kernel, if it must pass there and base cannot do it."""
-        if self.must_pass and "base" in self.found and self.found["base"].outcome == "skip":
-            return self.found.get("patched")
+        if self.must_pass and "base" in self.by_tree and self.by_tree["base"].outcome == "skip":
+            return self.by_tree.get("patched")
         return None
 
     @property
@@ -47,8 +47,8 @@ class Pair:
         """
         if self.alone:
             return self.alone.outcome
-        outcomes = {check.outcome for check in self.found.values()}
-        return outcomes.pop() if len(self.found) == 2 and len(outcomes) == 1 else "differs"
+        outcomes = {check.outcome for check in self.by_tree.values()}
+        return outcomes.pop() if len(self.by_tree) == 2 and len(outcomes) == 1 else "differs"
 
     @property
     def wrong(self) -> bool:
@@ -56,17 +56,17 @@ class Pair:
         return self.outcome == "differs" or (self.must_pass and self.outcome != "pass")
 
     @property
-    def told(self) -> bool:
-        """Whether it is reported by itself; the others are only counted."""
+    def listed(self) -> bool:
+        """Whether reports list it; the others are only counted."""
         return self.must_pass or self.outcome in ("differs", "fail")
 
 
 def pairs(checks: Iterable[Check]) -> list[Pair]:
     """Return the checks in pairs, in the order of the first of each."""
-    found: dict[tuple[str, str], dict[str, Check]] = {}
+    groups: dict[tuple[str, str], dict[str, Check]] = {}
     for check in checks:
-        found.setdefault((check.scenario, check.name), {})[check.tree] = check
-    return [Pair(*key, each) for key, each in found.items()]
+        groups.setdefault((check.scenario, check.name), {})[check.tree] = check
+    return [Pair(*key, by_tree) for key, by_tree in groups.items()]
 
 
 def others_tests(pairs: Iterable[Pair]) -> dict[str, str]:
