@@ -21,8 +21,8 @@ class Variants:
     """The variants of a bench, or of one workload.
 
     Attributes:
-        modal: those of a workload that writes a memmap.
-        plain: those of a workload without modes: one for each tree.
+        modal: for workloads that write a memmap: one for each mode of each tree.
+        plain: for workloads without modes: one for each tree.
     """
 
     modal: tuple[Variant, ...]
@@ -36,7 +36,7 @@ def choose(program: Program, trees: Sequence[Tree], returns: str, *, all_modes: 
         program: the host.
         trees: base, and the trees that are compared with it.
         returns: the returns of this machine's kernel.
-        all_modes: all modes of each tree, the default one first, instead of that one alone.
+        all_modes: take all modes of each tree, the default one first; else only the default one.
 
     Raises:
         TreeFailure: the code of a tree cannot be patched, or does not tell its modes.
@@ -46,12 +46,11 @@ def choose(program: Program, trees: Sequence[Tree], returns: str, *, all_modes: 
         host.patch(returns)
         for tree in trees[1:]:
             modes = modes_of(host, tree.name)
-            # The whole series has the topic published, too, but is not about it.
+            # The whole series has the topic published, too, but not as its subject.
             preferred = _DEFAULTS[1:] if tree.name == PATCHED else _DEFAULTS
             default = [mode for mode in preferred if mode in modes][:1]
-            rest = [mode for mode in modes if mode not in default]
-            modes = [*default, *(rest if all_modes else [])]
-            modal += [Variant(tree.name, mode) for mode in modes or [""]]
+            others = [mode for mode in modes if mode not in default] if all_modes else []
+            modal += [Variant(tree.name, mode) for mode in [*default, *others] or [""]]
     return Variants(tuple(modal), tuple(Variant(tree.name) for tree in trees))
 
 
@@ -70,23 +69,24 @@ def able(
 ) -> dict[Workload, Variants]:
     """Return the variants of each workload, without the trees that lack its code.
 
-    A workload is left out if the tree `against` lacks its code, or all other trees do. A note says
-    what is left out; `left_out` receives the trees.
+    A workload is left out if the tree `against` lacks its code, or all other trees do. A note names
+    everything that is left out; `left_out` receives the trees.
     """
-    found = {}
+    variants = {}
     for workload in workloads:
         for tree in trees:
-            why = program.lacks.get((tree.name, workload.file))
+            reason = program.lacks.get((tree.name, workload.file))
             if tree.release < workload.since:
-                why = f"Linux {tree.version} does not have its code"
-            if why is not None:
-                left_out.add(workload.name, tree.name, why)
-        left = [tree.name for tree in trees if not left_out.has(workload.name, tree.name)]
-        if not left_out.comparable(workload.name, left, against):
+                reason = f"Linux {tree.version} does not have its code"
+            if reason is not None:
+                left_out.add(workload.name, tree.name, reason)
+        names = [tree.name for tree in trees if not left_out.has(workload.name, tree.name)]
+        if not left_out.comparable(workload.name, names, against):
             continue
-        names = {*left, AGAIN} if BASE in left else {*left}
-        found[workload] = Variants(
-            tuple(one for one in chosen.modal if one.tree in names),
-            tuple(one for one in chosen.plain if one.tree in names),
+        if BASE in names:
+            names.append(AGAIN)
+        variants[workload] = Variants(
+            tuple(variant for variant in chosen.modal if variant.tree in names),
+            tuple(variant for variant in chosen.plain if variant.tree in names),
         )
-    return found
+    return variants

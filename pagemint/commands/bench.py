@@ -58,7 +58,7 @@ def main(request: Request) -> int:
             limits += bounds
         huge = hosts.huge_bytes
     if not rows:
-        raise bench_plan.nothing()
+        raise bench_plan.nothing_to_time()
     result = ready.result(rows, limits, huge)
     writer.write(output.json, result)
     screen.end(Judged(result), output.json, output.page)

@@ -28,6 +28,7 @@ from pagemint.results.rows import EVERYTHING, MOST_RUNS, Kernel, Limit, Machine,
 from pagemint.trees import configs, edited, named, patches, trees
 from pagemint.trees.named import Named
 from pagemint.trees.objects import Config
+from pagemint.trees.sources import Source
 from pagemint.words import BASE, MOST_THREADS, PATCHED
 
 ABORTED = 128
@@ -123,8 +124,8 @@ class Plan:
 
     def settings(self, workload: Workload, setting: Settings) -> Settings:
         """Return a setting with the variants of a workload."""
-        of = self.able[workload]
-        return replace(setting, modal=of.modal, plain=of.plain, against=self.against)
+        able = self.able[workload]
+        return replace(setting, modal=able.modal, plain=able.plain, against=self.against)
 
     def result(self, rows: list[Row], limits: list[Limit], huge_bytes: int) -> Result:
         """Return the result of a bench."""
@@ -134,7 +135,7 @@ class Plan:
             rows,
             limits,
             trees=[
-                replace(one, left_out=dict(self.left_out.of(one.name))) for one in self.described
+                replace(tree, left_out=dict(self.left_out.of(tree.name))) for tree in self.described
             ],
             against=self.against,
         )
@@ -144,28 +145,27 @@ def plan(request: Request, expected: Expectation | None) -> Plan:
     """Check a request, and build the code.
 
     Raises:
-        TreeFailure: a tree that was named cannot be made; or does not build, and nothing is left
-            to compare.
+        TreeFailure: a tree that was named cannot be made, or too few trees build.
         Failure: an argument is wrong, or base does not build.
     """
     if expected:
-        _check_alone(request)
+        _check_expect_options(request)
     if request.quick and request.workload:
         raise Failure("--quick does not go with --workload", "leave out one of them")
-    named_workloads = ",".join(QUICK) if request.quick else request.workload
-    words = None if named_workloads is None else list(dict.fromkeys(named_workloads.split(",")))
+    requested = ",".join(QUICK) if request.quick else request.workload
+    words = None if requested is None else list(dict.fromkeys(requested.split(",")))
     half = KernelHalf([Path(word) for word in words or () if own_workloads.is_file(word)])
     workloads = _chosen(words, half, expected.workload if expected else "")
     sizes = list(dict.fromkeys(_checked_size(text) for text in request.size.split(",")))
     threads = (1,) if expected else _threads(request.threads)
-    count = expect.PLACEMENTS if expected else 1
+    placements = expect.PLACEMENTS if expected else 1
     budget = Budget(seconds=PRECISE) if request.precise else Budget()
     if request.runs is not None:
-        options.check_number("--runs", request.runs, 1, MOST_RUNS // count)
+        options.check_number("--runs", request.runs, 1, MOST_RUNS // placements)
         budget = Budget(least=request.runs, seconds=0)
-    asked_trees = named.parse(request.tree)
+    named_trees = named.parse(request.tree)
     against = expected.over if expected else request.against
-    names = [BASE, *([one.name for one in asked_trees] or [PATCHED])]
+    names = [BASE, *([tree.name for tree in named_trees] or [PATCHED])]
     for name in (against, expected.tree if expected else against):
         if name not in names:
             raise Failure(f"there is no tree {name}", f"choose from {', '.join(names)}")
@@ -174,40 +174,34 @@ def plan(request: Request, expected: Expectation | None) -> Plan:
         writer.check_file(request.output.json)  # there is no report
     else:
         request.output.check()
-    found = patches.source_for(request.source.kernel, request.source.ksrc)
-    theirs = configs.of_user(request.config, found)
-    workloads = _present(workloads, found.line, named=bool(expected or request.workload))
+    source = patches.source_for(request.source.kernel, request.source.ksrc)
+    user_config = configs.of_user(request.config, source)
+    workloads = _present(workloads, source.line, named=bool(expected or request.workload))
 
-    if asked_trees:
-        made = [trees.unpatched(BASE, found)]
-        for one in asked_trees:
-            with trees.blamed(one.name):
-                made.append(one.make(made[0]))
-    else:
-        made = list(trees.pair(found))
-    config = theirs or configs.usual(found)
+    made = _make_trees(source, named_trees)
+    config = user_config or configs.usual(source)
     left_out = LeftOut()
     needed = {against, expected.tree} if expected else {against}
-    all_modes = request.modes or not (asked_trees or expected)
+    all_modes = request.modes or not (named_trees or expected)
     compared, programs, chosen = _linked(
-        made, needed, left_out, half, count, config, all_modes=all_modes
+        made, needed, left_out, half, placements, config, all_modes=all_modes
     )
     own = own_workloads.describe(programs[0], half, [tree.name for tree in compared])
     check_machine(own, [Settings(0)])
     workloads += own
     if expected:
-        workloads = [one for one in workloads if one.name == expected.workload]
+        workloads = [workload for workload in workloads if workload.name == expected.workload]
     able = variants.able(chosen, programs[0], compared, workloads, against, left_out)
     name = config.described(compared[0].line)
-    kernel = Kernel(found.version, compared[0].key, name, returns=returns.of_this_machine())
-    if not asked_trees:  # then the series takes part
-        code = timed.digests(found.line)
-        mine = {one.name: code[one.name] for one in able if one.name in code}
-        kernel = replace(kernel, series=edited.digest(found.line), code=mine)
+    kernel = Kernel(source.version, compared[0].key, name, returns=returns.of_this_machine())
+    if not named_trees:  # the whole series is timed
+        digests = timed.digests(source.line)
+        code = {w.name: digests[w.name] for w in able if w.name in digests}
+        kernel = replace(kernel, series=edited.digest(source.line), code=code)
     return Plan(
         kernel,
         compared,
-        _described(programs[0], chosen, made, asked_trees, left_out, config),
+        _described(programs[0], chosen, made, named_trees, left_out, config),
         programs,
         able,
         against,
@@ -219,31 +213,44 @@ def plan(request: Request, expected: Expectation | None) -> Plan:
     )
 
 
-def runs(of: Plan) -> list[tuple[Workload, Settings]]:
+def _make_trees(source: Source, named_trees: Sequence[Named]) -> list[trees.Tree]:
+    """Return base, and the trees that were named, else the patched one."""
+    if not named_trees:
+        return list(trees.pair(source))
+    made = [trees.unpatched(BASE, source)]
+    for tree in named_trees:
+        with trees.blamed(tree.name):
+            made.append(tree.make(made[0]))
+    return made
+
+
+def runs(ready: Plan) -> list[tuple[Workload, Settings]]:
     """Return workloads with settings, in the order in which they are timed and shown.
 
-    Plain returns come first, since they are the same on every machine, then workloads that no
-    size or returns concern, then the returns of this machine's kernel.
+    Plain returns come first, as they are alike on every machine, then the workloads that depend on
+    neither size nor returns, then the returns of this machine's kernel.
 
     Raises:
         Failure: no workload can run with these sizes.
     """
-    workloads = sorted(of.able, key=lambda one: (*_FIRST, one.name).index(one.name))
-    once = [(one, Settings(0, of.threads, of.kernel.returns)) for one in workloads if not one.sized]
-    found: list[tuple[Workload, Settings]] = []
-    for condition in dict.fromkeys((returns.PLAIN, of.kernel.returns)[: 1 if of.quick else 2]):
-        for size in of.sizes:
-            asked = Settings(size, of.threads, condition)
+    workloads = sorted(ready.able, key=lambda w: (*_FIRST, w.name).index(w.name))
+    own_returns = ready.kernel.returns
+    unsized = Settings(0, ready.threads, own_returns)
+    conditions = [returns.PLAIN] if ready.quick else [returns.PLAIN, own_returns]
+    ordered: list[tuple[Workload, Settings]] = []
+    for condition in dict.fromkeys(conditions):
+        for size in ready.sizes:
+            sized = Settings(size, ready.threads, condition)
             # memory() is 0 if the device is smaller than a compound or block of the workload.
-            found += [(one, asked) for one in workloads if one.sized and one.memory(asked)]
+            ordered += [(w, sized) for w in workloads if w.sized and w.memory(sized)]
         if condition == returns.PLAIN:
-            found += once
-    if not found:
-        raise nothing()
-    return [(one, of.settings(one, asked)) for one, asked in found]
+            ordered += [(w, unsized) for w in workloads if not w.sized]
+    if not ordered:
+        raise nothing_to_time()
+    return [(workload, ready.settings(workload, setting)) for workload, setting in ordered]
 
 
-def nothing() -> Failure:
+def nothing_to_time() -> Failure:
     """Return the failure of a bench whose workloads are all left out."""
     return Failure("there is nothing to time", "give a larger --size, or another --workload")
 
@@ -253,12 +260,12 @@ def _linked(
     needed: Set[str],
     left_out: LeftOut,
     half: KernelHalf,
-    count: int,
+    placements: int,
     config: Config,
     *,
     all_modes: bool,
 ) -> tuple[Sequence[trees.Tree], list[Program], Variants]:
-    """Link `count` hosts, without trees that do not build or that the host cannot patch.
+    """Link a host for each placement, without trees that do not build or cannot be patched.
 
     Returns:
         the trees that are left, the hosts and the variants.
@@ -268,17 +275,18 @@ def _linked(
     """
     while True:
         try:
-            programs = link.link_placed(made, config, count, half=half)
-            own = returns.of_this_machine()
-            return made, programs, variants.choose(programs[0], made, own, all_modes=all_modes)
+            programs = link.link_placed(made, config, placements, half=half)
+            own_returns = returns.of_this_machine()
+            chosen = variants.choose(programs[0], made, own_returns, all_modes=all_modes)
+            return made, programs, chosen
         except TreeFailure as failure:
-            made = [one for one in made if one.name != failure.tree]
+            made = [tree for tree in made if tree.name != failure.tree]
             if failure.tree in needed or len(made) < 2:
                 raise
             left_out.failed(EVERYTHING, failure)
 
 
-def _check_alone(request: Request) -> None:
+def _check_expect_options(request: Request) -> None:
     """Check that --expect comes without the options that it has no use for."""
     given = {
         "--threads": request.threads,
@@ -297,24 +305,24 @@ def _described(
     program: Program,
     chosen: Variants,
     made: Sequence[trees.Tree],
-    asked: Sequence[Named],
+    named_trees: Sequence[Named],
     left_out: LeftOut,
     config: Config,
 ) -> list[Tree]:
     """Describe the trees that were named, and compare the memmaps that they leave with base's."""
     base, *others = made
-    if not asked:
+    if not named_trees:
         return []
-    alike = [one.name for one in others if one.release == base.release]
-    compared = [one for one in chosen.modal if one.tree in alike]
+    same_release = [tree.name for tree in others if tree.release == base.release]
+    compared = [variant for variant in chosen.modal if variant.tree in same_release]
     differences = identity.differences(program, compared, left_out)
     described = []
-    for one, tree in zip(asked, others, strict=True):
-        difference = differences.get(one.name)
+    for named_tree, tree in zip(named_trees, others, strict=True):
+        difference = differences.get(tree.name)
         described.append(
             Tree(
-                one.name,
-                one.where,
+                tree.name,
+                named_tree.where,
                 tree.version,
                 tree.key,
                 config.described(tree.line),
@@ -325,7 +333,7 @@ def _described(
             )
         )
         if difference:
-            note(f"pagemint: the memmap of {one.name} differs from base's: {difference}")
+            note(f"pagemint: the memmap of {tree.name} differs from base's: {difference}")
     return described
 
 
@@ -340,21 +348,19 @@ def _chosen(words: Sequence[str] | None, half: KernelHalf, expected: str) -> lis
     Raises:
         Failure: there is no such workload, or two have one name.
     """
-    all_ = known()
-    theirs = [name for names in half.own.values() for name in names]
-    for name in theirs:
-        if name in all_ or theirs.count(name) > 1:
+    lab = known()
+    own = [name for names in half.own.values() for name in names]
+    for name in own:
+        if name in lab or own.count(name) > 1:
             raise Failure(f"there are two workloads named {name!r}", "rename one")
-    names = (
-        list(all_) if words is None else [one for one in words if not own_workloads.is_file(one)]
-    )
+    names = [name for name in (lab if words is None else words) if not own_workloads.is_file(name)]
     if expected:
-        names = [] if expected in theirs else [expected]
-    unknown = [name for name in names if name not in all_]
+        names = [] if expected in own else [expected]
+    unknown = [name for name in names if name not in lab]
     if unknown:
-        choice = ", ".join([*all_, *theirs])
+        choice = ", ".join([*lab, *own])
         raise Failure(f"there is no workload {unknown[0]!r}", f"choose from {choice}")
-    return [all_[name] for name in names]
+    return [lab[name] for name in names]
 
 
 def _present(workloads: Sequence[Workload], line: str, *, named: bool) -> list[Workload]:
@@ -364,22 +370,22 @@ def _present(workloads: Sequence[Workload], line: str, *, named: bool) -> list[W
         Failure: a workload that was named is not among them.
     """
     major, minor = (int(number) for number in re.findall(r"[0-9]+", line)[:2])
-    absent = [one for one in workloads if one.since > (major, minor)]
-    names = ", ".join(one.name for one in absent)
+    absent = [workload for workload in workloads if workload.since > (major, minor)]
+    names = ", ".join(workload.name for workload in absent)
     if absent and named:
-        first = ".".join(map(str, max(one.since for one in absent)))
+        first = ".".join(map(str, max(workload.since for workload in absent)))
         raise Failure(f"Linux {line} does not have the code of {names}", f"give --kernel {first}")
     if absent:
         note(f"pagemint: left out, as Linux {line} does not have their code: {names}")
-    return [one for one in workloads if one not in absent]
+    return [workload for workload in workloads if workload not in absent]
 
 
 def _threads(text: str | None) -> tuple[int, ...]:
     if text is None:
         return tuple(sorted({1, min(MOST_THREADS, machine.cpus())}))
-    for one in text.split(","):
-        if not one.isdecimal() or not 1 <= int(one) <= MOST_THREADS:
-            raise Failure(f"--threads {one}: not a valid thread count", f"give 1 to {MOST_THREADS}")
+    for n in text.split(","):
+        if not n.isdecimal() or not 1 <= int(n) <= MOST_THREADS:
+            raise Failure(f"--threads {n}: not a valid thread count", f"give 1 to {MOST_THREADS}")
     return tuple(dict.fromkeys(map(int, text.split(","))))
 
 
@@ -392,7 +398,7 @@ def _checked_size(text: str) -> int:
     return size
 
 
-def check_machine(workloads: Sequence[Workload], asked: Sequence[Settings]) -> None:
+def check_machine(workloads: Sequence[Workload], settings: Sequence[Settings]) -> None:
     """Check that this machine can run workloads, and has the memory for all settings.
 
     Raises:
@@ -401,27 +407,27 @@ def check_machine(workloads: Sequence[Workload], asked: Sequence[Settings]) -> N
     if platform.machine() != "x86_64":
         raise Failure(f"this machine is {platform.machine()}", "run this on x86-64")
     free = bench_room.free()
-    for one in workloads:
-        for setting in asked:
-            needed = one.memory(setting)
+    for workload in workloads:
+        for setting in settings:
+            needed = workload.memory(setting)
             if needed <= free:
                 continue
-            room = f"{format_size(free)} of memory are {machine.unused()}"
-            missing = f"takes {format_size(needed)}, and {room}"
-            if not one.sized:
-                raise Failure(f"{one.name} {missing}", _without(workloads, free))
-            most = bench_room.largest(workloads, free)
+            available = f"{format_size(free)} of memory are {machine.unused()}"
+            problem = f"takes {format_size(needed)}, and {available}"
+            if not workload.sized:
+                raise Failure(f"{workload.name} {problem}", _workload_remedy(workloads, free))
+            largest = bench_room.largest(workloads, free)
             raise Failure(
-                f"the memmap of {format_size(setting.device_bytes)} {missing}",
-                f"give --size {most} or less" if most else "end some programs",
+                f"the memmap of {format_size(setting.device_bytes)} {problem}",
+                f"give --size {largest} or less" if largest else "end some programs",
             )
 
 
 @contextmanager
-def smaller_size(workload: Workload, asked: Settings) -> Iterator[None]:
-    """Let a failure for want of memory name a --size that fits.
+def smaller_size(workload: Workload, setting: Settings) -> Iterator[None]:
+    """Name a --size that fits when the work runs out of memory.
 
-    The free memory was enough by its figures; half of what was needed is a safe choice.
+    The free memory seemed to be enough; half of the memory that was needed is a safe choice.
 
     Raises:
         OutOfMemory: the work in the `with` statement raised it.
@@ -429,13 +435,14 @@ def smaller_size(workload: Workload, asked: Settings) -> Iterator[None]:
     try:
         yield
     except OutOfMemory as failure:
-        room = min(bench_room.free(), workload.memory(asked) // 2)
-        most = bench_room.largest([workload], room) if workload.sized else None
-        remedy = f"--size {most} fits" if most else _without(list(known().values()), room)
+        free = min(bench_room.free(), workload.memory(setting) // 2)
+        largest = bench_room.largest([workload], free) if workload.sized else None
+        others = _workload_remedy(list(known().values()), free)
+        remedy = f"--size {largest} fits" if largest else others
         raise OutOfMemory(failure.message, remedy) from failure
 
 
-def _without(workloads: Sequence[Workload], free: int) -> str:
-    """Return a remedy: to time only what the free memory is enough for, whatever the size."""
-    fit = bench_room.fitting(workloads, free)
-    return f"leave it out: --workload {','.join(fit)}" if fit else "end some programs"
+def _workload_remedy(workloads: Sequence[Workload], free: int) -> str:
+    """Return a remedy: to time only the workloads that fit in the free memory at some size."""
+    fitting = bench_room.fitting(workloads, free)
+    return f"leave it out: --workload {','.join(fitting)}" if fitting else "end some programs"
