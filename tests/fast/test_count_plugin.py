@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The plugin that counts, on a program whose counts are known, which QEMU boots by itself."""
+"""The plugin of QEMU that counts, on a bare program whose counts are known."""
 
 import subprocess
 from pathlib import Path
@@ -9,7 +9,7 @@ import pytest
 from pagemint.guests.count import plugin as count_plugin
 from pagemint.results.rows import Counts
 
-# A kernel that QEMU loads by the multiboot header. The functions do what their names say.
+# A kernel with a multiboot header, which QEMU boots. Each function does what its name says.
 _PROGRAM = """\
 	.long 0x1badb002, 0, -0x1badb002
 	.globl _start
@@ -67,25 +67,23 @@ _etext:
 
 
 @pytest.fixture(scope="module")
-def counted(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Counts]]:
-    """The counts of the program between its marks."""
-    where = tmp_path_factory.mktemp("count")
-    (where / "program.s").write_text(_PROGRAM)
+def windows(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Counts]]:
+    """The counts of each function of the program, for each window between two marks."""
+    directory = tmp_path_factory.mktemp("count")
+    (directory / "program.s").write_text(_PROGRAM)
     for argv in (
         ["as", "--32", "-o", "program.o", "program.s"],
         ["ld", "-m", "elf_i386", "-Ttext=0x100000", "-o", "program", "program.o"],
     ):
-        subprocess.run(argv, cwd=where, check=True)
-    symbols = subprocess.run(
-        ["nm", "program"], cwd=where, check=True, capture_output=True, text=True
-    ).stdout
-    plugin = count_plugin.make_in(where)
-    option = count_plugin.option(plugin, symbols, "mark", where)
+        subprocess.run(argv, cwd=directory, check=True)
+    symbols = subprocess.check_output(["nm", "program"], cwd=directory, text=True)
+    plugin = count_plugin.make_in(directory)
+    option = count_plugin.option(plugin, symbols, "mark", directory)
     qemu = ["qemu-system-x86_64", "-accel", "tcg,thread=single", "-nodefaults", "-display", "none"]
     qemu += ["-kernel", "program", "-device", "isa-debug-exit,iobase=0xf4", *option]
-    ended = subprocess.run(qemu, cwd=where, timeout=60, capture_output=True, text=True)
+    ended = subprocess.run(qemu, cwd=directory, timeout=60, capture_output=True, text=True)
     assert ended.returncode & 1, ended.stderr
-    return count_plugin.windows(where)
+    return count_plugin.windows(directory)
 
 
 @pytest.mark.parametrize(
@@ -101,14 +99,14 @@ def counted(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Counts]]
     ],
 )
 def test_the_counts_of_a_function_are_exact(
-    function: str, expected: Counts, counted: list[dict[str, Counts]]
+    function: str, expected: Counts, windows: list[dict[str, Counts]]
 ) -> None:
-    assert counted[1][function] == expected
+    assert windows[1][function] == expected
 
 
-def test_a_mark_ends_a_window(counted: list[dict[str, Counts]]) -> None:
+def test_a_mark_ends_a_window(windows: list[dict[str, Counts]]) -> None:
     # The last call of a window is that of the mark, whose own instruction is in the next one.
-    assert counted[2] == {
+    assert windows[2] == {
         "mark": Counts(1, 0, 0, 4, 0, 1),
         "nothing": Counts(1, 0, 0, 4, 0, 1),
         "_start": Counts(2, 0, 8, 0, 0, 0),
@@ -132,7 +130,7 @@ VmFlags: rd wr mr mw me dc ac hg
 """
 
 
-def test_the_memory_of_a_guest_is_what_its_mappings_hold(tmp_path: Path) -> None:
+def test_the_memory_of_a_guest_is_counted_from_its_mappings(tmp_path: Path) -> None:
     (tmp_path / "mappings").write_text(_MAPPINGS.format(4096))
     assert count_plugin.resident(tmp_path) == (4096 + 8) << 10
 

@@ -23,7 +23,7 @@ from pagemint.base.sizes import format_power, format_size, parse_size
         ("0.0001MB", 100),
     ],
 )
-def test_units(text: str, size: int) -> None:
+def test_a_size_in_any_unit_is_parsed(text: str, size: int) -> None:
     assert parse_size(text) == size
 
 
@@ -31,7 +31,7 @@ def test_units(text: str, size: int) -> None:
     "text",
     ["", "100", "GB", "0GB", "0.4B", "-1GB", "1e3GB", "1.GB", "10 G B", "1XB", "nan GB", "9" * 99],
 )
-def test_bad_sizes_are_failures_of_one_line(text: str) -> None:
+def test_a_bad_size_is_refused_in_one_line(text: str) -> None:
     with pytest.raises(Failure) as caught:
         parse_size(text)
     assert "100GB" in str(caught.value)
@@ -39,13 +39,13 @@ def test_bad_sizes_are_failures_of_one_line(text: str) -> None:
 
 
 @given(st.text())
-def test_any_text_is_a_positive_size_or_a_failure(text: str) -> None:
+def test_any_text_is_a_positive_size_or_is_refused(text: str) -> None:
     with contextlib.suppress(Failure):
         assert parse_size(text) > 0
 
 
 @given(st.integers(1, 10**15))
-def test_what_is_printed_reads_back_to_one_decimal(size: int) -> None:
+def test_a_printed_size_is_parsed_to_one_decimal(size: int) -> None:
     assert abs(parse_size(format_size(size)) - size) <= 0.05 * size
 
 
@@ -55,13 +55,13 @@ def test_case_and_blanks_do_not_matter(number: int, unit: str) -> None:
     assert parse_size(f"{number} {unit.upper()}") == parse_size(f"{number}{unit.lower()}") == size
 
 
-def test_format() -> None:
-    shown = ["999 B", "1.5 kB", "100 GB", "1.6 GB"]
-    assert [format_size(n) for n in (999, 1500, 10**11, 1_562_500_000)] == shown
+def test_sizes_are_printed_in_decimal_units() -> None:
+    texts = ["999 B", "1.5 kB", "100 GB", "1.6 GB"]
+    assert [format_size(n) for n in (999, 1500, 10**11, 1_562_500_000)] == texts
 
 
 @pytest.mark.parametrize(
     ("size", "text"), [(1 << 16, "64 KiB"), (2 << 20, "2 MiB"), (1 << 40, "1 TiB")]
 )
-def test_powers_of_two_are_in_binary_units(size: int, text: str) -> None:
+def test_a_power_of_two_is_printed_in_binary_units(size: int, text: str) -> None:
     assert format_power(size) == text

@@ -35,23 +35,23 @@ def line(request: pytest.FixtureRequest) -> str:
 def guests(line: str) -> dict[str, tuple[list[Record], str]]:
     """The records of guests with the kernels, and their consoles.
 
-    To build base takes minutes. It is left out of make check, where thousands of memmaps of the
-    native host are compared with base's, and the modes here with `slow`, which is mainline's code.
+    Base takes minutes to build, so make check leaves it out: it compares thousands of memmaps of
+    the native host with base's, and the modes here with `slow`, which is mainline's code.
     """
     base, patched = trees.pair(patches.source_for(line, None))
     kernels = [image.kernel(patched, ("vm", "kunit", "shared"))]
     if os.environ.get("PAGEMINT_VM"):
         kernels.insert(0, image.kernel(base, ("vm",)))
-    # With three CPUs a node has two, and a suite has threads.
+    # With three CPUs, one node has two, which the KUnit suite of threads needs.
     guest = Guest("tcg", DEVICE, 600, cpus=3)
     names = ",".join((*SCENARIOS, "folio"))
     return {kernel.variant: guest.run(kernel, names, 2, DEVICE) for kernel in kernels}
 
 
 def test_folios_are_copied_in_a_guest(guests: dict[str, tuple[list[Record], str]]) -> None:
-    for said, _ in guests.values():
-        records = [record for record in said if record["scenario"] == "folio"]
-        copies = [record["function"] for record in records if "ns" in record]
+    for records, _console in guests.values():
+        folios = [record for record in records if record["scenario"] == "folio"]
+        copies = [record["function"] for record in folios if "ns" in record]
         assert copies == ["folio_copy", "folio_mc_copy"] * 2
 
 
@@ -71,11 +71,11 @@ def test_a_shared_memmap_takes_few_blocks(
     if "memmap_shared" not in patches.suites(line):
         pytest.skip(f"the series has no shared memmap for Linux {line}")
     rows = binds.rows_of(scenario, {"patched": guests["patched"][0]}, DEVICE)
-    taken = {row.mode: row.memmap_bytes for row in rows}
-    assert taken.pop(SHARED) == SHARED_BLOCKS[scenario] * (2 << 20)
-    # Otherwise, tail pages are deduplicated in ordinary memory: two pages of eight are left.
+    memmap_bytes = {row.mode: row.memmap_bytes for row in rows}
+    assert memmap_bytes.pop(SHARED) == SHARED_BLOCKS[scenario] * (2 << 20)
+    # Tail pages of devdax are deduplicated in ordinary memory: two pages of eight are left.
     part = 4 if scenario == "devdax-mem" else 1
-    assert set(taken.values()) == {DEVICE // PAGE * STRUCT_PAGE // part}
+    assert set(memmap_bytes.values()) == {DEVICE // PAGE * STRUCT_PAGE // part}
 
 
 def test_the_kunit_suites_pass(line: str, guests: dict[str, tuple[list[Record], str]]) -> None:
@@ -85,20 +85,20 @@ def test_the_kunit_suites_pass(line: str, guests: dict[str, tuple[list[Record], 
 
 
 @pytest.fixture(scope="module")
-def written(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def result(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The result of a short run of all scenarios, with kernels from the user's own cache."""
     out = tmp_path_factory.mktemp("vm") / "vm.json"
     argv = ["vm", "--size", "512MiB", "--rebinds", "2", "--accel", "tcg", "--json", str(out)]
     assert cli.main(argv) == 0
-    body: dict[str, Any] = json.loads(out.read_text())
-    return body
+    contents: dict[str, Any] = json.loads(out.read_text())
+    return contents
 
 
 @LONG
-def test_binds_first_uses_and_unbinds_are_timed(written: dict[str, Any]) -> None:
-    # As make replicate has them; emulated, no time may be compared.
-    assert not written["host"]["times_comparable"]
-    rows = [row for row in written["rows"] if row["case"]["workload"] in REPLICATED]
+def test_binds_first_uses_and_unbinds_are_timed(result: dict[str, Any]) -> None:
+    # The times of emulated guests must not be compared.
+    assert not result["host"]["times_comparable"]
+    rows = [row for row in result["rows"] if row["case"]["workload"] in REPLICATED]
     assert {(row["case"]["workload"], row["tree"]) for row in rows} == {
         (name, tree) for name in REPLICATED for tree in ("base", "patched")
     }
@@ -155,15 +155,15 @@ LIMITS = ("memmap of 1 TiB", "100 binds of 1 TiB", "memmap of 16 TiB", "5 binds 
 
 
 @LONG
-def test_the_devices_work_as_memory(written: dict[str, Any]) -> None:
+def test_the_devices_work_as_memory(result: dict[str, Any]) -> None:
     for name in SCENARIOS:
-        rows = [row for row in written["rows"] if row["case"]["workload"] == name]
+        rows = [row for row in result["rows"] if row["case"]["workload"] == name]
         firsts = [(row["tree"], row["mode"]) for row in rows if row["first_bind_ms"]]
         expected = [] if name == "private" else [("base", ""), ("patched", "streaming")]
         assert firsts == expected
     passed = {
         (check["scenario"], check["name"])
-        for check in written["checks"]
+        for check in result["checks"]
         if check["must_pass"] and check["outcome"] == "pass" and check["tree"] == "patched"
     }
     assert passed == {
@@ -199,31 +199,28 @@ def test_the_devices_work_as_memory(written: dict[str, Any]) -> None:
         *(("shared-limits", name) for name in LIMITS),
     }
     without_base = ("shared-limits", "devdax-unbinds", "devdax-mem-unbinds")
-    alone = [check for check in written["checks"] if check["scenario"] in without_base]
-    assert [check["outcome"] for check in alone] == ["skip", "pass"] * (
+    skipped = [check for check in result["checks"] if check["scenario"] in without_base]
+    assert [check["outcome"] for check in skipped] == ["skip", "pass"] * (
         len(LIMITS) + 2 * len(UNBINDS)
     )
-    said = {check["said"] for check in written["checks"] if check["scenario"] == "kmem-again"}
-    assert said
-    assert all("2 times under a load, 2 holes" in one for one in said)
-    cases = [row["case"] for row in written["rows"] if row["case"]["folio_bytes"]]
+    findings = {check["said"] for check in result["checks"] if check["scenario"] == "kmem-again"}
+    assert findings
+    assert all("2 times under a load, 2 holes" in finding for finding in findings)
+    cases = [row["case"] for row in result["rows"] if row["case"]["folio_bytes"]]
     copied = [(case["workload"], case["function"]) for case in cases]
-    assert (
-        copied[::2]
-        == copied[1::2]
-        == [
-            ("migrate", ""),
-            ("migrate-demote", ""),
-            ("migrate-promote", ""),
-            ("folio", "folio_copy"),
-            ("folio", "folio_mc_copy"),
-        ]
-    )
-    moving = [check for check in written["checks"] if check["scenario"] == "migrate-selftest"]
+    assert copied[::2] == copied[1::2]
+    assert copied[::2] == [
+        ("migrate", ""),
+        ("migrate-demote", ""),
+        ("migrate-promote", ""),
+        ("folio", "folio_copy"),
+        ("folio", "folio_mc_copy"),
+    ]
+    moving = [check for check in result["checks"] if check["scenario"] == "migrate-selftest"]
     assert [check["outcome"] for check in moving] == ["pass"] * 12
-    own = [check["outcome"] for check in written["checks"] if not check["must_pass"]]
-    assert own.count("pass") > 50
-    assert "fail" not in own
+    selftests = [check["outcome"] for check in result["checks"] if not check["must_pass"]]
+    assert selftests.count("pass") > 50
+    assert "fail" not in selftests
 
 
 @LONG
@@ -233,7 +230,7 @@ def test_fio_finds_what_it_wrote(line: str) -> None:
     names = [name for name in lab.SCENARIOS[lab.FOREIGN].parts if name.startswith("fio-")]
     for tree in trees.pair(patches.source_for(line, None)):
         records, _ = guest.run(image.kernel(tree, lab.FRAGMENTS), ",".join(names), 2, DEVICE)
-        outcomes = {(one["scenario"], one["check"]): one["outcome"] for one in records}
+        outcomes = {(r["scenario"], r["check"]): r["outcome"] for r in records}
         assert len(outcomes) == 9
         assert set(outcomes.values()) == {"pass"}, outcomes
 
@@ -241,13 +238,12 @@ def test_fio_finds_what_it_wrote(line: str) -> None:
 @LONG
 @pytest.mark.usefixtures("in_user_cache")
 def test_pages_of_virtio_mem_are_in_the_states_of_base(line: str) -> None:
-    said = []
+    findings = []
     guest = replace(Guest("tcg", DEVICE, 3600), **lab.SCENARIOS["virtio-mem"].guest)
     for tree in trees.pair(patches.source_for(line, None)):
         records, _ = guest.run(image.kernel(tree, lab.FRAGMENTS), "virtio-mem", 1, DEVICE)
-        # The text has a digest of the state of each page.
-        found = {one.name: one.said for one in checks.checks_of(tree.name, records)}
-        assert {one["outcome"] for one in records} == {"pass"}, found
-        assert tuple(found) == VIRTIO_MEM_CHECKS
-        said.append(found)
-    assert said[0] == said[1]
+        # Each finding has a digest of the state of each page.
+        findings.append({c.name: c.said for c in checks.checks_of(tree.name, records)})
+        assert {record["outcome"] for record in records} == {"pass"}, findings[-1]
+        assert tuple(findings[-1]) == VIRTIO_MEM_CHECKS
+    assert findings[0] == findings[1]
