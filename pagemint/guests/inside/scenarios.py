@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Binds devices and moves folios, inside a guest or on a bare machine, and writes records of that.
+"""Runs scenarios in a guest or on a bare machine, and writes each record as a line of JSON.
 
 Needs root. Scenarios that make devices need ndctl; those that use them need daxctl, mkfs.ext4,
-mkfs.xfs, fio or stress-ng. Each record is a line with a JSON object.
+mkfs.xfs, fio or stress-ng.
 """
 
 import argparse
@@ -58,7 +58,7 @@ from pagemint.guests.inside.inventory import Existing
 from pagemint.guests.inside.modes import Modes, counted, counts
 from pagemint.guests.inside.tracing import TRACE, calls
 
-SOILED = 64 << 20  # bytes
+SOILED = 64 << 20  # bytes of free memory that are filled before a memmap is hashed
 DRIVERS = ("nd_e820", "nd_pmem", "dax_pmem", "device_dax")
 
 
@@ -81,61 +81,57 @@ def unload(modes: Modes) -> None:
         run("rmmod", "pagemint_guest")
 
 
-def last_init() -> tuple[int, int]:
-    """Return nanoseconds and pages of the last memmap that was initialised."""
-    nanoseconds, _, pages = last_range()
-    return nanoseconds, pages
-
-
 def rebinds(
     device: Device, modes: Modes, count: int, use: Use | None, *, zones: bool = True
 ) -> Iterator[Record]:
     """Bind, use and unbind a device `count` times in each mode, the modes in a shuffled order.
 
     Args:
-        device: the device.
+        device: the device, which is not bound.
         modes: the modes.
-        count: how often.
-        use: the first use; None leaves it out.
-        zones: whether to check the flags of all zones, which holes of a real machine can clear.
+        count: how often in each mode.
+        use: the first use after each bind; None leaves it out.
+        zones: whether to check the flags of all zones, which fails if real memory has holes.
     """
-    order, shuffled = random.Random(73), list(modes.names)
+    generator, shuffled = random.Random(73), list(modes.names)
     for number in range(count):
-        order.shuffle(shuffled)
+        generator.shuffle(shuffled)
         for mode in shuffled:
             modes.choose(mode)
             hashed = number in (0, count - 1)
             if hashed:
                 soil(SOILED)
-            before, memory = counts(), memmap_bytes()
-            bind_ns = device.bind()
-            init_ns, pages = last_init()
-            record: Record = {"mode": mode, "bind_ns": bind_ns, "init_ns": init_ns, "pages": pages}
-            if (grown := memmap_growth(memory)) is not None:
-                record["memmap_bytes"] = grown
+            counts_before, bytes_before = counts(), memmap_bytes()
+            record = _bind(device, mode)
+            if (growth := memmap_growth(bytes_before)) is not None:
+                record["memmap_bytes"] = growth
             record["compound"] = device.compound
             if hashed:
                 record["hash"] = (PROBE / "hash").read_text().strip()
                 if zones:
                     ordinary.check_zones(modes)
-            record |= counted(before)
+            record |= counted(counts_before)
             if use:
                 record["use_ns"] = use()
             yield {**record, "unbind_ns": device.unbind()}
-            expect(not memmap_growth(memory), f"{mode}: some of the memmap was not freed")
+            expect(not memmap_growth(bytes_before), f"{mode}: some of the memmap was not freed")
 
 
 def first_bind(device: Device, modes: Modes) -> Record:
-    """Bind a device that was just made."""
+    """Bind a device that was just made, in the default mode."""
     mode = modes.names[-1]
     modes.choose(mode)
+    return {"first": True, **_bind(device, mode)}
+
+
+def _bind(device: Device, mode: str) -> Record:
     bind_ns = device.bind()
-    init_ns, pages = last_init()
-    return {"first": True, "mode": mode, "bind_ns": bind_ns, "init_ns": init_ns, "pages": pages}
+    init_ns, _, pages = last_range()
+    return {"mode": mode, "bind_ns": bind_ns, "init_ns": init_ns, "pages": pages}
 
 
 def fsdax(modes: Modes, count: int, where: str) -> Iterator[Record]:
-    """Rebind a device without compounds, with the memmap on it or in ordinary memory."""
+    """Rebind an fsdax device, with the memmap on it or in ordinary memory."""
     device = Namespace("pfn", where)
     yield first_bind(device, modes)
     device.unbind()
@@ -143,7 +139,7 @@ def fsdax(modes: Modes, count: int, where: str) -> Iterator[Record]:
 
 
 def devdax(modes: Modes, count: int, where: str, align: int = ALIGN) -> Iterator[Record]:
-    """Rebind a device of compounds, with the memmap on it, or in memory and deduplicated."""
+    """Rebind a devdax device, with the memmap on it, or deduplicated in ordinary memory."""
     device = Namespace("dax", where, align)
     yield first_bind(device, modes)
     # The first use maps 128 MiB. A compound of 1 GiB cannot be mapped in part.
@@ -152,17 +148,17 @@ def devdax(modes: Modes, count: int, where: str, align: int = ALIGN) -> Iterator
     yield from rebinds(device, modes.with_shared(), count, use)
 
 
-def use(
-    kind: str, where: str, modes: Modes, check: Callable[[Device], Iterator[Record]]
+def on_device(
+    kind: str, where: str, modes: Modes, work: Callable[[Device], Iterator[Record]]
 ) -> Iterator[Record]:
-    """Bind a device in the default mode, and check it."""
+    """Bind a device in the default mode, and do `work` with it."""
     device = Namespace(kind, where)
     first_bind(device, modes)
-    yield from check(device)
+    yield from work(device)
 
 
 def shared_devdax(modes: Modes, where: str) -> Iterator[Record]:
-    """Use a device whose sections share a memmap, if the kernel can."""
+    """Check a devdax device whose sections share a memmap, if the kernel can."""
     modes = modes.with_shared()
     modes.choose(modes.names[0])
     device = Namespace("dax", where)
@@ -175,7 +171,7 @@ def shared_devdax(modes: Modes, where: str) -> Iterator[Record]:
 
 
 def existing(modes: Modes, count: int, name: str) -> Iterator[Record]:
-    """Rebind a device of this machine; it is bound again at the end."""
+    """Rebind a device that this machine has; it is bound again at the end."""
     device = Existing(name)
     try:
         device.unbind()
@@ -188,7 +184,7 @@ def existing(modes: Modes, count: int, name: str) -> Iterator[Record]:
 
 
 def private(modes: Modes, count: int, size: int, *, zones: bool) -> Iterator[Record]:
-    """Rebind device-private memory, or device-coherent memory if the kernel has no private."""
+    """Rebind device-private memory, or device-coherent memory if the kernel has none."""
     # The pages belong to the node of the CPU that initialises them, and the hash has the node.
     cpus = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(cpus)})
@@ -197,7 +193,7 @@ def private(modes: Modes, count: int, size: int, *, zones: bool) -> Iterator[Rec
     os.sched_setaffinity(0, cpus)
 
 
-def trace_gate(modes: Modes) -> Iterator[Record]:
+def trace(modes: Modes) -> Iterator[Record]:
     """Count the page_ref_set events of a rebind: with the tracepoint on, the slow path runs."""
     event = TRACE / "events/page_ref/page_ref_set/enable"
     if not event.exists():
@@ -206,8 +202,7 @@ def trace_gate(modes: Modes) -> Iterator[Record]:
     device.bind()
     _, start, pages = last_range()
     # Count only events of the device's pages.
-    filtered = f"pfn >= {start} && pfn < {start + pages}"
-    event.with_name("filter").write_text(filtered)
+    event.with_name("filter").write_text(f"pfn >= {start} && pfn < {start + pages}")
     for mode in modes.names:
         modes.choose(mode)
         device.unbind()
@@ -215,37 +210,38 @@ def trace_gate(modes: Modes) -> Iterator[Record]:
         event.write_text("1")
         device.bind()
         event.write_text("0")
-        seen = 0
+        events = 0
         for stats in TRACE.glob("per_cpu/cpu*/stats"):
             fields = dict(line.split(":", 1) for line in stats.read_text().splitlines())
-            seen += int(fields["entries"]) + int(fields["overrun"])
-        yield {"mode": mode, "events": seen, "pages": last_init()[1]}
+            events += int(fields["entries"]) + int(fields["overrun"])
+        yield {"mode": mode, "events": events, "pages": last_range()[2]}
 
 
 def fsdev(modes: Modes, count: int) -> Iterator[Record]:
-    """Give a device to devdax and to fsdev in turn; each finds struct pages that the other used."""
+    """Bind a device to devdax and fsdev in turn; each finds struct pages that the other used."""
     for where in ("ram", "pmem"):
         Namespace("dax", where).bind()
         name = the_one("dax*.*", "/dev").name
-        used = first_use.mapping(name)  # leaves a mapping in the folios of 2 MiB
-        devices = [Device(name, DAX / "drivers" / one) for one in ("device_dax", "fsdev_dax")]
-        devices[0].unbind()
-        put(devices[1].driver / "new_id", name)
-        devices[1].unbind()
+        use = first_use.mapping(name)  # leaves a mapping in the folios of 2 MiB
+        as_devdax = Device(name, DAX / "drivers/device_dax")
+        as_fsdev = Device(name, DAX / "drivers/fsdev_dax")
+        as_devdax.unbind()
+        put(as_fsdev.driver / "new_id", name)
+        as_fsdev.unbind()
         for number, mode in itertools.product(range(count), modes.names):
             modes.choose(mode)
-            for device in devices:
+            for device in (as_devdax, as_fsdev):
                 device.bind()
                 digest = (PROBE / "hash").read_text().strip()
-                about = {"where": where, "driver": device.driver.name, "mode": mode}
-                yield {**about, "number": number, "hash": digest}
-                if device is devices[0]:
-                    used()
+                record = {"where": where, "driver": device.driver.name, "mode": mode}
+                yield {**record, "number": number, "hash": digest}
+                if device is as_devdax:
+                    use()
                 device.unbind()
 
 
 def threads(modes: Modes, count: int) -> Iterator[Record]:
-    """Bind once with mainline's loop, then `count` times with the memmap shared among threads."""
+    """Bind once with mainline's loop, then `count` times with several threads."""
     for kind, where in (("pfn", "ram"), ("dax", "pmem")):
         device = Namespace(kind, where)
         for number in range(count + 1):
@@ -263,48 +259,50 @@ def scenario(name: str, args: argparse.Namespace) -> Iterator[Record]:
     table: dict[str, Callable[[], Iterator[Record]]] = {
         "fsdax": lambda: fsdax(modes, count, "pmem"),
         "fsdax-mem": lambda: fsdax(modes, count, "ram"),
-        "fsdax-files": lambda: use("pfn", "pmem", modes, checks.files),
+        "fsdax-files": lambda: on_device("pfn", "pmem", modes, checks.files),
         "devdax": lambda: devdax(modes, count, "pmem"),
-        "devdax-mapping": lambda: use("dax", "pmem", modes, checks.mapping),
+        "devdax-mapping": lambda: on_device("dax", "pmem", modes, checks.mapping),
         "devdax-mem": lambda: devdax(modes, count, "ram"),
         "devdax-4k": lambda: devdax(modes, count, "pmem", mmap.PAGESIZE),
         "devdax-4k-mem": lambda: devdax(modes, count, "ram", mmap.PAGESIZE),
         "devdax-1g": lambda: devdax(modes, count, "pmem", LARGE_ALIGN),
         "devdax-1g-mem": lambda: devdax(modes, count, "ram", LARGE_ALIGN),
-        "devdax-pins": lambda: use("dax", "pmem", modes, lambda _: pinned.devdax()),
-        "devdax-mem-pins": lambda: use("dax", "ram", modes, lambda _: pinned.devdax()),
-        "devdax-unbinds": lambda: use("dax", "pmem", modes, pinned.unbinds),
-        "devdax-mem-unbinds": lambda: use("dax", "ram", modes, pinned.unbinds),
+        "devdax-pins": lambda: on_device("dax", "pmem", modes, lambda _: pinned.devdax()),
+        "devdax-mem-pins": lambda: on_device("dax", "ram", modes, lambda _: pinned.devdax()),
+        "devdax-unbinds": lambda: on_device("dax", "pmem", modes, pinned.unbinds),
+        "devdax-mem-unbinds": lambda: on_device("dax", "ram", modes, pinned.unbinds),
         "shared-devdax-dev": lambda: shared_devdax(modes, "pmem"),
         "shared-devdax-mem": lambda: shared_devdax(modes, "ram"),
-        "devdax-vfio": lambda: use("dax", "pmem", modes, lambda _: pinned.vfio()),
-        "devdax-mem-mapping": lambda: use("dax", "ram", modes, checks.mapping),
+        "devdax-vfio": lambda: on_device("dax", "pmem", modes, lambda _: pinned.vfio()),
+        "devdax-mem-mapping": lambda: on_device("dax", "ram", modes, checks.mapping),
         "private": lambda: private(
             modes, count if args.host else min(count, 10), args.private_size, zones=not args.host
         ),
         "private-hmm": lambda: checks.hmm(args.selftests / "hmm-tests", args.hmm_module),
         "existing": lambda: existing(modes, count, args.device),
         "virtio-mem": hotadd.virtio_mem,
-        "kmem": lambda: use("dax", "pmem", modes, checks.kmem),
-        "kmem-again": lambda: use("dax", "pmem", modes, lambda _: ordinary.hotplug(count, modes)),
+        "kmem": lambda: on_device("dax", "pmem", modes, checks.kmem),
+        "kmem-again": lambda: on_device(
+            "dax", "pmem", modes, lambda _: ordinary.hotplug(count, modes)
+        ),
         "boot": ordinary.boot,
         "background": background.everything,
         "background-stray": background.stray,
-        "migrate": lambda: use("dax", "pmem", modes, lambda _: moves.migrate(min(count, 10))),
+        "migrate": lambda: on_device("dax", "pmem", modes, lambda _: moves.migrate(min(count, 10))),
         "folio": lambda: moves.copies(count, args.folio_module),
         "migrate-selftest": lambda: checks.selftest(args.selftests / "migration"),
         "machine-check": lambda: moves.machine_check(args.folio_module),
-        "fio-fsdax": lambda: use("pfn", "pmem", modes, foreign.fsdax),
-        "fio-fsdax-mem": lambda: use("pfn", "ram", modes, foreign.fsdax),
-        "fio-devdax": lambda: use("dax", "pmem", modes, foreign.devdax),
-        "stress": lambda: use("dax", "pmem", modes, foreign.stress),
+        "fio-fsdax": lambda: on_device("pfn", "pmem", modes, foreign.fsdax),
+        "fio-fsdax-mem": lambda: on_device("pfn", "ram", modes, foreign.fsdax),
+        "fio-devdax": lambda: on_device("dax", "pmem", modes, foreign.devdax),
+        "stress": lambda: on_device("dax", "pmem", modes, foreign.stress),
         "selftests": lambda: foreign.selftests(args.selftests / "others"),
-        "kmem-selftest": lambda: use(
+        "kmem-selftest": lambda: on_device(
             "dax", "pmem", modes, lambda _: foreign.kmem(args.selftests / "dax")
         ),
         "xfstests": lambda: given.xfstests(args.xfstests),
         "ndctl": lambda: given.ndctl(args.ndctl, Path(args.module).parent),
-        "trace": lambda: trace_gate(modes),
+        "trace": lambda: trace(modes),
         "leaks": lambda: leaks.leaks(modes, count),
         "shared-fsdax-mem": lambda: shared.fsdax(modes, "ram"),
         "shared-fsdax-dev": lambda: shared.fsdax(modes, "pmem"),
@@ -314,8 +312,8 @@ def scenario(name: str, args: argparse.Namespace) -> Iterator[Record]:
         "shared-flushes": lambda: shared.flushes(modes),
         "shared-writecache": lambda: shared.writecache(modes),
         "shared-limits": lambda: leaks.limits(modes),
-        "poison-fsdax": lambda: use("pfn", "pmem", modes, poison.fsdax),
-        "poison-devdax": lambda: use("dax", "pmem", modes, poison.devdax),
+        "poison-fsdax": lambda: on_device("pfn", "pmem", modes, poison.fsdax),
+        "poison-devdax": lambda: on_device("dax", "pmem", modes, poison.devdax),
         "stale-devices": lambda: stale.devices(args.private_size),
         "stale-offline": stale.offline,
         "fsdev": lambda: fsdev(modes.with_shared(), count),
