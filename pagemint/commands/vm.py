@@ -104,13 +104,13 @@ def main(request: Request) -> int:
     accel = x86.choose_accel(request.accel, built.kernels[0].image) if lab.native else "tcg"
     device, private = room.whole_sections(size or room.default(accel))
     guest = Guest(accel, device, limit, directories=directories)
-    special = {name: one for name, one in scenarios.items() if one.fragments}
-    usual = {name: one for name, one in scenarios.items() if name not in special}
+    special = {name: scenario for name, scenario in scenarios.items() if scenario.fragments}
+    usual = {name: scenario for name, scenario in scenarios.items() if name not in special}
     outcome = runs.run(guest, built.kernels, usual, rebinds, turns, private)
-    for name, one in special.items():
-        configured = replace(lab, fragments=(*lab.fragments, *one.fragments))
+    for name, scenario in special.items():
+        configured = replace(lab, fragments=(*lab.fragments, *scenario.fragments))
         kernels = guest_kernels.build(source, configured).kernels
-        outcome.checks += runs.run(guest, kernels, {name: one}, rebinds, 1, private).checks
+        outcome.checks += runs.run(guest, kernels, {name: scenario}, rebinds, 1, private).checks
 
     host = {**machine.about(), "accel": accel, "times_comparable": accel == "kvm"}
     result = rows.Result(
