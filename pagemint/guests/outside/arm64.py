@@ -66,7 +66,7 @@ def argv(kernel: Kernel, shared: Path, guest: GuestSettings) -> list[str | Path]
     # Without root= the kernel mounts /dev/root, and 9p takes that for the mount tag below.
     # mem= hides the memory behind _LOW; the kernel finds the pmem there in the devicetree.
     words = [f"mem={_LOW >> 20}M rootfstype=9p rootflags={_OPTIONS} ro init=/init"]
-    words += [f"{_SHARED}={shared} console=ttyAMA0 nokaslr panic=-1", guest.append]
+    words += [f"{_SHARED}={shared} console=ttyAMA0 nokaslr panic=-1 oops=panic", guest.append]
     return [
         *(*qemu, "-machine", machine, "-dtb", tree, "-kernel", kernel.image),
         *("-append", " ".join(words), "-no-reboot"),

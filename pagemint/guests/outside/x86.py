@@ -49,7 +49,7 @@ def argv(kernel: Kernel, shared: Path, guest: GuestSettings) -> list[str | Path]
         *("vng", "-r", kernel.image, "--force-9p", "--verbose", "--cpus", str(guest.cpus)),
         *(["--disable-kvm"] if guest.accel == "tcg" else []),
         *("--memory", f"{sum(nodes) >> 20}M", f"--qemu-opts={machine}"),
-        *("--append", f"{' '.join(words)} nokaslr panic=-1 {guest.append}"),
+        *("--append", f"{' '.join(words)} nokaslr panic=-1 oops=panic {guest.append}"),
         *(f"--rwdir={shared}", "--", shlex.join(inside)),
     ]
 
