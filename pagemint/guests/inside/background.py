@@ -174,7 +174,8 @@ def _fail() -> str:
 def _change() -> str:
     """Take free blocks offline, or remove them, and take them back."""
     changed = 0
-    for block in deferred_blocks()[:CHANGED] or reversed(_blocks()):
+    # All on the last node: once a block is removed, its memmap of boot counts as managed there.
+    for block in reversed(deferred_blocks()[-CHANGED:] or _blocks()):
         try:
             if changed % 2:
                 put(block / "state", "offline")
