@@ -22,10 +22,20 @@ from pagemint import cli, words
 from pagemint.base import cache, files, machine
 from pagemint.base.progress import note
 from pagemint.trees import patches, sources, trees
+from pagemint.trees.patches import Topic
 
 _ROOT = files.PACKAGE.parent
 _AIM = 0.95
 _IN_GUESTS = ("shared",)  # topics whose code runs in guests alone
+
+
+def topics() -> list[Topic]:
+    """Return the topics that the native host runs, without those that need one in guests alone."""
+    return [
+        topic
+        for topic in patches.topics()
+        if not any(needed.name in _IN_GUESTS for needed in patches.topics([topic.name]))
+    ]
 
 
 def _order(made: Iterable[Mutant], seed: int) -> Iterator[Mutant]:
@@ -53,8 +63,7 @@ def main() -> int:
     parser.add_argument("--json", type=Path, default=_ROOT / "out/mutants.json", metavar="FILE")
     arguments = parser.parse_args()
     base = trees.unpatched(words.BASE, sources.get(patches.lines()[-1]))
-    topics = [one for one in patches.topics() if one.name not in _IN_GUESTS]
-    pair = base, trees.with_topics(words.PATCHED, base, topics)
+    pair = base, trees.with_topics(words.PATCHED, base, topics())
     key = cache.digest(
         *(one.key for one in pair),
         *(_ROOT / "pagemint" / part for part in ("base", "bench", "results", "trees", "words.py")),

@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The verdicts of make check-mutants: its table, and what makes it fail."""
 
+import tomllib
 from pathlib import Path
 
+import fake_tree
 import pytest
+from mutants import __main__ as command
 from mutants import verdicts
 from mutants.faults import Mutant
 from mutants.judge import Verdict
 from mutants.verdicts import Table, Verdicts, known_faults
 
 from pagemint.base.errors import Failure
+from pagemint.trees import patches
 
 _PLAIN = Mutant("mm/util.c", 1, "\tn++;\n", "\tn--;\n")
 _OTHER = Mutant("mm/util.c", 1, "\tn++;\n", "\tn;\n")
@@ -94,3 +98,18 @@ def test_the_sums_come_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     judged = {one: ("left", "") for one in (_PLAIN, _DRAIN)}
     names = list(_table(tmp_path, monkeypatch, judged).rows())
     assert names == ["mm/mm_init.c", "mm/util.c", "dropped drains, of all files", "all"]
+
+
+def test_each_entry_is_of_a_line_of_the_series(tmp_path: Path) -> None:
+    tree = fake_tree.make(tmp_path / "linux")
+    contents: dict[str, bytes] = {}
+    for change in patches.plan(tree, fake_tree.LINE, command.topics()):
+        contents |= change.contents
+    tables = tomllib.loads(verdicts._KNOWN.read_text()).values()
+    gone = [
+        (one["path"], one["before"])
+        for table in tables
+        for one in table
+        if one["before"] not in map(str.strip, contents[one["path"]].decode().split("\n"))
+    ]
+    assert gone == []
