@@ -4,6 +4,7 @@
 import argparse
 import re
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -100,6 +101,16 @@ def test_what_a_page_names_exists(page: Path) -> None:
     topics = "|".join(topic.name for topic in patches.topics())
     for topic, number in re.findall(rf"`({topics})/(\d\d)", text):
         assert list((_ROOT / "kernel/series" / topic).glob(f"{number}-*")), f"{topic}/{number}"
+
+
+def test_the_example_of_a_workload_is_clean() -> None:
+    text = (_ROOT / "docs/developing.md").read_text()
+    (example,) = re.findall("```python\n(.*?)```", text, re.DOTALL)
+    for words in (["check"], ["format", "--diff"]):
+        argv = [str(Path(sys.executable).with_name("ruff")), *words, "-q"]
+        argv += ["--stdin-filename", "pagemint/bench/workloads/clear.py", "-"]
+        ended = subprocess.run(argv, input=example, capture_output=True, text=True, cwd=_ROOT)
+        assert ended.returncode == 0, ended.stdout
 
 
 def test_a_commit_that_a_message_credits_is_in_the_record_of_prior_work() -> None:
