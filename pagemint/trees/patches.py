@@ -4,7 +4,7 @@
 import re
 import shutil
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache as once
 from pathlib import Path
@@ -218,7 +218,8 @@ def plan(tree: Path, line: str, chosen: Sequence[Topic] | None = None) -> list[C
         contents = patched
         changes += topic_changes
     if conflicts:
-        raise _refusal(chosen, conflicts)
+        # A topic may have no steps for this line.
+        raise _refusal(dict.fromkeys(change.step.topic for change in changes), conflicts)
     return changes
 
 
@@ -295,11 +296,10 @@ def _apply(step: Step, tree: Path, earlier: dict[str, bytes]) -> dict[str, bytes
     return contents
 
 
-def _refusal(chosen: Sequence[Topic], conflicts: dict[str, str]) -> Failure:
+def _refusal(applied: Collection[str], conflicts: dict[str, str]) -> Failure:
     reasons = "; ".join(f"{name}: {why}" for name, why in conflicts.items())
-    others = [topic.name for topic in chosen if topic.name not in conflicts]
     remedy = f"give an unpatched tree of one of the lines {', '.join(lines())}"
-    if others:
-        remedy += f", or rebase the topic (docs/series.md); these apply: {', '.join(others)}"
+    if applied:
+        remedy += f", or rebase the topic (docs/series.md); these apply: {', '.join(applied)}"
     noun = "topic does" if len(conflicts) == 1 else "topics do"
     return Failure(f"{len(conflicts)} {noun} not apply: {reasons}", remedy)
