@@ -437,8 +437,9 @@ def smaller_size(workload: Workload, setting: Settings) -> Iterator[None]:
     except OutOfMemory as failure:
         free = min(bench_room.free(), workload.memory(setting) // 2)
         largest = bench_room.largest([workload], free) if workload.sized else None
-        others = _workload_remedy(list(known().values()), free)
-        remedy = f"--size {largest} fits" if largest else others
+        remedy = f"--size {largest} fits"
+        if not largest:
+            remedy = _workload_remedy(list(known().values()), free)
         raise OutOfMemory(failure.message, remedy) from failure
 
 

@@ -142,14 +142,13 @@ def compile_glue(tree: Tree, built: Path, sources: Iterable[Path], scratch: Path
     module = (f"M={scratch}", "KCFLAGS=-Wno-error")
     with suppress(Failure):
         make(tree, built, *module, "-k", *names)
-    for target in targets:
-        if not target.exists():
-            try:
-                make(tree, built, *module, target.name)
-            except Failure as failure:
-                if not _IN_SOURCE.search(failure.message):
-                    raise
-                errors[target.stem] = failure.message
+    for target in (target for target in targets if not target.exists()):
+        try:
+            make(tree, built, *module, target.name)
+        except Failure as failure:
+            if not _IN_SOURCE.search(failure.message):
+                raise
+            errors[target.stem] = failure.message
     return errors
 
 
