@@ -117,14 +117,12 @@ def entry(kind: str, key: str, make: Callable[[Path], None], *, in_place: bool =
     Raises:
         Failure: the cache directory cannot be written; and whatever `make` raises.
     """
-    complete = use(kind, key)
-    if complete:
+    if complete := use(kind, key):
         return complete
     final = root() / kind / key
     with locked(final, f"{kind} {key}"):
-        found = use(kind, key)
-        if found:
-            return found
+        if complete := use(kind, key):
+            return complete
         work = final if in_place else final.with_name(f"{key}.staging")
         _remove(final)  # an incomplete entry
         _remove(work)
@@ -144,7 +142,7 @@ def entry(kind: str, key: str, make: Callable[[Path], None], *, in_place: bool =
 
 def entries() -> list[Entry]:
     """Return all entries, the least recently used first; reads the size of each file."""
-    found = []
+    directories = []
     sizes: dict[int, int] = {}
     for path in root().glob("*/*"):
         # apt keeps its lists in a directory beside the entries.
@@ -153,15 +151,15 @@ def entries() -> list[Entry]:
             # Another process may be renaming or removing it.
             with suppress(FileNotFoundError):
                 used = (stamp if stamp.exists() else path).stat().st_mtime
-                found.append(Entry(path.parent.name, path, used, _files(path, sizes)))
-    return sorted(found, key=lambda entry: (entry.used, entry.path))
+                directories.append(Entry(path.parent.name, path, used, _files(path, sizes)))
+    return sorted(directories, key=lambda entry: (entry.used, entry.path))
 
 
 def size(of: Iterable[Entry]) -> int:
     """Return the bytes of entries on the disk; files that they share count once."""
     files: dict[int, int] = {}
-    for one in of:
-        files |= one.files
+    for directory in of:
+        files |= directory.files
     return sum(files.values())
 
 
@@ -253,20 +251,20 @@ def _files(path: Path, sizes: dict[int, int]) -> dict[int, int]:
     `sizes` holds the inodes looked up so far; new ones are added. Most files of a patched tree are
     hard links to files of another tree, and need not be looked up again.
     """
-    found = {}
+    files = {}
     folders = [os.fspath(path)]
     while folders:
         # Another process may be removing these files.
         with suppress(FileNotFoundError), os.scandir(folders.pop()) as inner:
-            for one in inner:
+            for child in inner:
                 with suppress(FileNotFoundError):
-                    inode = one.inode()
+                    inode = child.inode()
                     if inode not in sizes:
-                        sizes[inode] = one.stat(follow_symlinks=False).st_blocks * 512
-                    found[inode] = sizes[inode]
-                    if one.is_dir(follow_symlinks=False):
-                        folders.append(one.path)
-    return found
+                        sizes[inode] = child.stat(follow_symlinks=False).st_blocks * 512
+                    files[inode] = sizes[inode]
+                    if child.is_dir(follow_symlinks=False):
+                        folders.append(child.path)
+    return files
 
 
 def _remove(path: Path) -> None:

@@ -11,7 +11,7 @@ from pagemint.base.errors import Failure, MachineFailure
 def existing(path: Path) -> Path:
     """Return a path, or the nearest directory above it that exists."""
     path = path.absolute()
-    return next(one for one in (path, *path.parents) if one.exists())
+    return next(place for place in (path, *path.parents) if place.exists())
 
 
 def check_directory(path: Path, what: str, remedy: str) -> None:

@@ -88,7 +88,7 @@ def environment() -> dict[str, str]:
         if name in _KEPT or not name.startswith("GIT_")
     }
     # Only the user knows which repositories of others are safe.
-    settings = [*_SETTINGS.items(), *(("safe.directory", one) for one in _safe_directories())]
+    settings = [*_SETTINGS.items(), *(("safe.directory", path) for path in _safe_directories())]
     numbered = {"GIT_CONFIG_COUNT": str(len(settings))}
     for number, (name, value) in enumerate(settings):
         numbered |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}

@@ -10,14 +10,14 @@ from typing import Any
 
 def read(file: Path) -> list[dict[str, Any]]:
     """Return the objects in a file, without one that is cut off; none if there is no file."""
-    found = []
+    entries = []
     lines = file.read_text(errors="replace").splitlines(keepends=True) if file.exists() else []
     for line in lines:
         # Without its line feed, the last line is not written whole yet.
         if line.endswith("\n"):
             with suppress(json.JSONDecodeError):
-                found.append(json.loads(line))
-    return found
+                entries.append(json.loads(line))
+    return entries
 
 
 def add(file: Path, entry: Mapping[str, Any]) -> None:

@@ -68,8 +68,8 @@ def cpus(root: Path = _ROOT) -> int:
     """Return the number of CPUs that this process can keep busy."""
     status = _fields(root / "proc/self/status")
     allowed = status.get("Cpus_allowed_list:", "")
-    bounds = [one.split("-") for one in allowed.split(",") if one]
-    counts = [sum(int(one[-1]) - int(one[0]) + 1 for one in bounds) or os.cpu_count() or 1]
+    spans = [span.split("-") for span in allowed.split(",") if span]
+    counts = [sum(int(ends[-1]) - int(ends[0]) + 1 for ends in spans) or os.cpu_count() or 1]
     for group in _cgroups("cpu", root):
         quota = group.value("cpu.max", "cpu.cfs_quota_us")
         if quota is not None:
@@ -92,14 +92,14 @@ def _left(root: Path) -> tuple[int, str]:
             group.value("memory.max", "memory.limit_in_bytes"),
             group.value("memory.high", ""),
         ]
-        limit = min((one for one in limits if one is not None), default=None)
+        limit = min((bound for bound in limits if bound is not None), default=None)
         used = group.value("memory.current", "memory.usage_in_bytes")
         if limit is None or used is None:
             continue
         stat = _fields(group.path / "memory.stat")
         prefix = "" if group.unified else "total_"
         # The kernel frees pages of files before it kills.
-        cached = sum(int(stat.get(f"{prefix}{one}_file", 0)) for one in ("active", "inactive"))
+        cached = sum(int(stat.get(f"{prefix}{state}_file", 0)) for state in ("active", "inactive"))
         least = min(least, (max(limit - used + cached, 0), group.name))
     return least
 
@@ -113,7 +113,7 @@ def _cgroups(controller: str, root: Path) -> Iterator[_Cgroup]:
     for line in _read(root / "proc/self/mountinfo").splitlines():
         first, _, last = line.partition(" - ")
         # Spaces in these paths are octal.
-        top, mount = (one.replace("\\040", " ") for one in first.split()[3:5])
+        top, mount = (field.replace("\\040", " ") for field in first.split()[3:5])
         kind, _, settings = (last.split() + [""] * 3)[:3]
         unified = kind == "cgroup2"
         mine = inside.get("" if unified else controller)
@@ -125,8 +125,8 @@ def _cgroups(controller: str, root: Path) -> Iterator[_Cgroup]:
         below = mine.removeprefix(top) if mine.startswith(top) else ""
         here = Path(below.strip("/"))
         base = root / mount.lstrip("/")
-        for one in (here, *here.parents):
-            yield _Cgroup(f"/{one}" if one.name else "/", base / one, unified)
+        for folder in (here, *here.parents):
+            yield _Cgroup(f"/{folder}" if folder.name else "/", base / folder, unified)
 
 
 def _fields(file: Path) -> dict[str, str]:

@@ -51,12 +51,12 @@ class Part:
 @once
 def parts() -> dict[str, Part]:
     """Return all programs and headers by their names."""
-    found = {}
+    by_name = {}
     for line in Path(__file__).with_suffix(".txt").read_text().splitlines():
         if not line.startswith("#"):
             needs, name, *packages = line.split()
-            found[name] = Part(name, needs, dict(zip(DISTRIBUTIONS, packages, strict=True)))
-    return found
+            by_name[name] = Part(name, needs, dict(zip(DISTRIBUTIONS, packages, strict=True)))
+    return by_name
 
 
 def find(program: str) -> str | None:
@@ -73,16 +73,16 @@ def remedy(names: Iterable[str]) -> str:
     """Return how to install programs and headers: for this distribution, or for all of them."""
     wanted = [parts()[name].packages for name in names if name in parts()]
     lists = {
-        one: " ".join(dict.fromkeys(of[one] for of in wanted if of[one] != "-"))
-        for one in DISTRIBUTIONS
+        distro: " ".join(dict.fromkeys(of[distro] for of in wanted if of[distro] != "-"))
+        for distro in DISTRIBUTIONS
     }
     if not any(lists.values()):
         return "install it"
     install = "install it" if len(wanted) == 1 else "install them"
-    for one, command in DISTRIBUTIONS.items():
-        if lists[one] and find(command.split()[0]):
-            return f"{install}: {command} {lists[one]}"
-    named = "; ".join(f"{one}: {text}" for one, text in lists.items() if text)
+    for distro, command in DISTRIBUTIONS.items():
+        if lists[distro] and find(command.split()[0]):
+            return f"{install}: {command} {lists[distro]}"
+    named = "; ".join(f"{distro}: {text}" for distro, text in lists.items() if text)
     return f"{install} ({named})"
 
 

@@ -44,13 +44,13 @@ def declare(parser: argparse.ArgumentParser, request: type[Any]) -> None:
     """Declare the options of a request."""
     groups: dict[str, argparse._ActionsContainer] = {"": parser}
     hints = get_type_hints(request)
-    for one in fields(request):
-        kind, settings = hints[one.name], dict(one.metadata)
+    for member in fields(request):
+        kind, settings = hints[member.name], dict(member.metadata)
         if _is_request(kind):
             declare(parser, kind)
         if not settings:
             continue
-        flags = settings.pop("flags") or (f"--{one.name.replace('_', '-')}",)
+        flags = settings.pop("flags") or (f"--{member.name.replace('_', '-')}",)
         only = settings.pop("only")
         if only not in groups:
             required = settings.pop("required", False)
@@ -62,20 +62,20 @@ def declare(parser: argparse.ArgumentParser, request: type[Any]) -> None:
             kinds = (kind, *get_args(kind))
             settings["type"] = next((each for each in _TYPES if each in kinds), str)
         # argparse makes a list of several values, and cannot begin with a tuple.
-        default = None if one.default == () else one.default
+        default = None if member.default == () else member.default
         groups[only].add_argument(*flags, default=default, **settings)
 
 
 def made(request: type[_T], given: Mapping[str, Any]) -> _T:
     """Return a request from the parsed options, by their names."""
     hints, parts = get_type_hints(request), {}
-    for one in fields(request):  # type: ignore[arg-type]
-        kind, value = hints[one.name], given.get(one.name)
+    for member in fields(request):  # type: ignore[arg-type]
+        kind, value = hints[member.name], given.get(member.name)
         if _is_request(kind):
             value = made(kind, given)
-        elif one.default == ():
+        elif member.default == ():
             value = tuple(value or ())
-        parts[one.name] = value
+        parts[member.name] = value
     return request(**parts)
 
 
