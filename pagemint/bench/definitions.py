@@ -32,7 +32,7 @@ def definition(tree: Path, symbol: str) -> str | None:
 
 def definitions(tree: Path, wanted: Collection[str]) -> dict[str, str]:
     """Return the object that seems to define each symbol, without symbols that have none."""
-    names = {_name(one) for one in wanted}
+    names = {_name(symbol) for symbol in wanted}
     texts = {}
     for file in (file for place in _PLACES for file in sorted((tree / place).rglob("*.[cS]"))):
         # x86's code for 32 bits is left out.
@@ -40,14 +40,14 @@ def definitions(tree: Path, wanted: Collection[str]) -> dict[str, str]:
             text = file.read_text(errors="replace")
             if any(name in text for name in names):
                 texts[file] = text
-    found = {}
+    paths = {}
     for symbol in wanted:
         for pattern in _forms(_name(symbol)):
             files = [file for file, text in texts.items() if pattern.search(text)]
             if files:
-                found[symbol] = str(files[0].relative_to(tree).with_suffix(".o"))
+                paths[symbol] = str(files[0].relative_to(tree).with_suffix(".o"))
                 break
-    return found
+    return paths
 
 
 def _name(symbol: str) -> str:
@@ -68,43 +68,43 @@ def _forms(name: str) -> list[re.Pattern[str]]:
     return [re.compile(form, re.MULTILINE) for form in forms]
 
 
-def with_definitions(one: Named, base: Named, config: Config, given: Collection[str]) -> Named:
+def with_definitions(tree: Named, base: Named, config: Config, given: Collection[str]) -> Named:
     """Return a tree with the objects that define what its code needs, and base's does not.
 
     Such an object gives the rest only these definitions. Its own needs are met in the same way if
     base has no definition of them: new code calls new code.
 
     Args:
-        one: the tree.
+        tree: the tree to add objects to.
         base: the base tree.
         config: the configuration that both are built with.
         given: the symbols for which the plain half has a stand-in.
     """
     exported: dict[str, list[str]] = {}
-    code = dict(one.code)
+    code = dict(tree.code)
     known = {*given, *_of(code.values(), defined=True)}
     wanted = _of(code.values(), defined=False) - _of(base.code.values(), defined=False) - known
     while wanted:
         known |= wanted
         needed = set()
         places: dict[str, set[str]] = {}
-        for symbol, place in sorted(definitions(one.tree.path, wanted).items()):
+        for symbol, place in sorted(definitions(tree.tree.path, wanted).items()):
             places.setdefault(place, set()).add(symbol)
         for place in (at for at in places if at not in code):
             try:
-                objects.build(one.tree, config, [place])
+                objects.build(tree.tree, config, [place])
             except MachineFailure:
                 raise
             except Failure:
                 continue  # not in this configuration; the symbols have no stand-in then
-            names = places[place] & set(symbols(one.built / place, defined=True))
+            names = places[place] & set(symbols(tree.built / place, defined=True))
             if names:
-                code[place] = one.built / place
+                code[place] = tree.built / place
                 exported[place] = sorted(names)
                 needed |= set(symbols(code[place], defined=False))
         wanted = needed - known
         wanted -= definitions(base.tree.path, wanted).keys()
-    return replace(one, code=code, exported=exported)
+    return replace(tree, code=code, exported=exported)
 
 
 def _of(files: Iterable[Path], *, defined: bool) -> set[str]:

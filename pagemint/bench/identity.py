@@ -52,16 +52,16 @@ def differences(
             follow one another.
         left_out: receives the trees that are left out.
     """
-    found = {}
-    for tree, modes in groupby(variants, lambda one: one.tree):
+    by_tree = {}
+    for tree, modes in groupby(variants, lambda variant: variant.tree):
         try:
             if why := program.lacks.get((tree, "device")):
                 left_out.add(COMPARISON, tree, why)
             else:
-                found[tree] = _compared(program, list(modes))
+                by_tree[tree] = _compared(program, list(modes))
         except TreeFailure as failure:
             left_out.failed(COMPARISON, failure)
-    return found
+    return by_tree
 
 
 def _compared(program: Program, variants: Sequence[Variant]) -> str:
@@ -99,7 +99,7 @@ def _difference(
 ) -> str:
     mode = f" in mode {variant.mode}" if variant.mode else ""
     if base[0] != left[0]:
-        words = (memoryview(one).cast("Q") for one in (base[0], left[0]))
+        words = (memoryview(memmap).cast("Q") for memmap in (base[0], left[0]))
         pairs = enumerate(zip(*words, strict=True))
         at, was, now = next((at, one, other) for at, (one, other) in pairs if one != other)
         page, word = divmod(at, STRUCT_PAGE // 8)

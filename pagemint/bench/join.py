@@ -70,17 +70,17 @@ class Glue:
         exported = self.named.exported
         code = [file for name, file in self.named.code.items() if name not in exported]
         files = (*self.parts.values(), *code)
-        found = {symbol for one in files for symbol in symbols(one, defined=True)}
-        return found.union(*exported.values())
+        names = {symbol for file in files for symbol in symbols(file, defined=True)}
+        return names.union(*exported.values())
 
 
 def named(tree: Tree, name: str, prefix: str, built: Path, half: KernelHalf) -> Named:
     """Return a tree with the objects of its build directory that the kernel half wants."""
-    code = {one: built / one for one in half.objects if (built / one).exists()}
+    code = {path: built / path for path in half.objects if (built / path).exists()}
     return Named(name, prefix, tree, built, code)
 
 
-def compile_glue(one: Named, half: KernelHalf, work: Path) -> Glue:
+def compile_glue(tree: Named, half: KernelHalf, work: Path) -> Glue:
     """Compile glue and workloads as kernel code of a tree.
 
     The objects of the lab's files stay in the cache. Those of the user's, who may be changing
@@ -89,13 +89,13 @@ def compile_glue(one: Named, half: KernelHalf, work: Path) -> Glue:
     Raises:
         Failure: a file of the glue does not compile.
     """
-    places = {"lab": _lab_glue(one, half)}
+    places = {"lab": _lab_glue(tree, half)}
     if half.own:
         # Two trees of a host have the same build directory: base and base again.
-        places["own"] = work / f"own-{one.built.name}"
+        places["own"] = work / f"own-{tree.built.name}"
         if not places["own"].exists():
             places["own"].mkdir()
-            _compile(one, (*half.own, *half.headers), places["own"])
+            _compile(tree, (*half.own, *half.headers), places["own"])
     faults = {
         file: why
         for place in places.values()
@@ -104,9 +104,9 @@ def compile_glue(one: Named, half: KernelHalf, work: Path) -> Glue:
     workloads = {source.stem for source in half.workloads}
     for file, why in faults.items():
         if file not in workloads:
-            with blamed(one.tree.name):
+            with blamed(tree.tree.name):
                 raise Failure(
-                    f"{file}.c does not compile with the {one.tree.name} tree: {why}",
+                    f"{file}.c does not compile with the {tree.tree.name} tree: {why}",
                     "compare a tree of a version nearer to base",
                 )
     parts = {
@@ -115,22 +115,22 @@ def compile_glue(one: Named, half: KernelHalf, work: Path) -> Glue:
         if source.stem not in faults
     }
     # The glue refers to the tree's name, so that trees with the same code have the same objects.
-    name = f'native_tree_name:\n\t.asciz "{one.name}"\n'
+    name = f'native_tree_name:\n\t.asciz "{tree.name}"\n'
     code = f".section .rodata\n.globl native_tree_name\n{name}"
-    return Glue(one, _assembled(code, work / f"label-{one.prefix}.o"), parts, faults)
+    return Glue(tree, _assembled(code, work / f"label-{tree.prefix}.o"), parts, faults)
 
 
-def _lab_glue(one: Named, half: KernelHalf) -> Path:
+def _lab_glue(tree: Named, half: KernelHalf) -> Path:
     """Return the directory with the objects of the lab's files, made if it is not in the cache."""
     files = sorted({*half.sources, *half.headers} - half.own.keys())
     own = Path(__file__), Path(objects.__file__)
-    key = cache.digest(str(one.built), *cache.named(files), *own)
+    key = cache.digest(str(tree.built), *cache.named(files), *own)
     # scripts/mutants repeats the compiler's commands, which name the directory.
-    return cache.entry("glue", key, lambda work: _compile(one, files, work), in_place=True)
+    return cache.entry("glue", key, lambda work: _compile(tree, files, work), in_place=True)
 
 
-def _compile(one: Named, files: Sequence[Path], work: Path) -> None:
-    faults = objects.compile_glue(one.tree, one.built, files, work)
+def _compile(tree: Named, files: Sequence[Path], work: Path) -> None:
+    faults = objects.compile_glue(tree.tree, tree.built, files, work)
     (work / _FAULTS).write_text(json.dumps(faults))
 
 
@@ -160,31 +160,31 @@ def join(glue: Glue, half: KernelHalf, between: Path, work: Path) -> Path:
         between: the object that stands before each kernel object, from `gap`.
         work: the directory below which the object is made.
     """
-    one = glue.named
-    scratch = work / one.prefix
+    tree = glue.named
+    scratch = work / tree.prefix
     scratch.mkdir()
     parts = [*glue.parts.values(), glue.label]
-    for name, file in one.code.items():
+    for name, file in tree.code.items():
         # Align shared code identically in all trees: cache-line placement changes timings.
-        exported = one.exported.get(name)
+        exported = tree.exported.get(name)
         parts += [between, _prepared(name, file, half, scratch, exported)]
     whole, renamed, done = (scratch / f"{name}.o" for name in ("whole", "renamed", "done"))
-    run(["ld", "-r", "-o", whole, *parts], what=f"joining the {one.name} objects")
-    argv: list[str | Path] = ["objcopy", "--strip-debug", f"--prefix-symbols={one.prefix}_"]
+    run(["ld", "-r", "-o", whole, *parts], what=f"joining the {tree.name} objects")
+    argv: list[str | Path] = ["objcopy", "--strip-debug", f"--prefix-symbols={tree.prefix}_"]
     for section in _DROPPED:
         argv += ["-R", section]
     argv += ["--rename-section", ".data..percpu=per_cpu,alloc,load,data,contents"]
     for section, name in _TABLES.items():
         flags = "alloc,load,readonly,data,contents"
-        argv += ["--rename-section", f"{section}={one.prefix}_{name},{flags}"]
-    run([*argv, whole, renamed], what=f"renaming the {one.name} symbols")
+        argv += ["--rename-section", f"{section}={tree.prefix}_{name},{flags}"]
+    run([*argv, whole, renamed], what=f"renaming the {tree.name} symbols")
     # ld defines symbols for the start and end of a section with such a name.
     argv = ["objcopy"]
     for name in _TABLES.values():
-        table = f"{one.prefix}_{name}"
+        table = f"{tree.prefix}_{name}"
         argv += [f"--redefine-sym={table}=__start_{table}"]
         argv += [f"--redefine-sym={table}_end=__stop_{table}"]
-    run([*argv, renamed, done], what=f"naming the tables of {one.name}")
+    run([*argv, renamed, done], what=f"naming the tables of {tree.name}")
     return done
 
 
@@ -211,10 +211,10 @@ def symbols(file: Path, *, defined: bool) -> list[str]:
     """Return the symbols that a file defines, or those that it needs."""
     which = "--defined-only" if defined else "--undefined-only"
     listing = run(["nm", which, "--format=posix", file], what=f"reading {file.name}")
-    found = (line.split()[:2] for line in listing.splitlines())
+    fields = (line.split()[:2] for line in listing.splitlines())
     # A weak symbol may stay undefined. ld defines the ends of sections.
     return sorted(
         name
-        for name, kind in found
+        for name, kind in fields
         if kind not in ("w", "v") and not name.startswith(("__start_", "__stop_"))
     )

@@ -29,12 +29,11 @@ class KernelHalf:
         self.workloads = (*sorted(files.BENCH.glob("workloads/*.c")), *own)
         self.sources = (*glue, *self.workloads)
         self.headers = (*files.BENCH.glob("host/*.h"), *files.BENCH.glob("glue/*.h"))
-        self._texts = {one: _text(one) for one in self.sources}
-        stems = [one.stem for one in self.sources]
-        for one in own:
-            if stems.count(one.stem) > 1:
-                raise Failure(f"--workload {one}: the name {one.name} is taken", "rename the file")
-        self.own = {one: _workload_names(one, self._texts[one]) for one in own}
+        self._texts = {file: _text(file) for file in self.sources}
+        stems = [file.stem for file in self.sources]
+        for file in (file for file in own if stems.count(file.stem) > 1):
+            raise Failure(f"--workload {file}: the name {file.name} is taken", "rename the file")
+        self.own = {file: _workload_names(file, self._texts[file]) for file in own}
 
     @property
     def objects(self) -> list[str]:
@@ -57,12 +56,12 @@ class KernelHalf:
 
     def _declared(self, what: str, sources: Iterable[Path]) -> list[str]:
         """Return the strings in all NATIVE_<what>() of some C files, each once."""
-        found: list[str] = []
-        for one in sources:
+        strings: list[str] = []
+        for file in sources:
             declared = rf"^NATIVE_{what}\(([^)]*)\);"
-            for arguments in re.findall(declared, self._texts[one], re.MULTILINE):
-                found += re.findall(r'"([^"]+)"', arguments)
-        return list(dict.fromkeys(found))
+            for arguments in re.findall(declared, self._texts[file], re.MULTILINE):
+                strings += re.findall(r'"([^"]+)"', arguments)
+        return list(dict.fromkeys(strings))
 
 
 def _text(file: Path) -> str:

@@ -78,11 +78,11 @@ def link_placed(
     for tree in trees:
         with blamed(tree.name):
             built.append(objects.build(tree, config, wanted))
-    for one in wanted:
-        ours = (files.KERNEL / one).with_suffix(".c").exists()  # perhaps in no tree
-        if not ours and not any(objects.has_source(tree, one) for tree in trees):
+    for path in wanted:
+        ours = (files.KERNEL / path).with_suffix(".c").exists()  # perhaps in no tree
+        if not ours and not any(objects.has_source(tree, path) for tree in trees):
             raise Failure(
-                f"NATIVE_OBJECTS() names {one}, and Linux {trees[0].line} has no source for it",
+                f"NATIVE_OBJECTS() names {path}, and Linux {trees[0].line} has no source for it",
                 "give the path of a .c or .S file of the kernel, with the suffix .o",
             )
     names = [BASE, AGAIN, *(tree.name for tree in trees[1:])]
@@ -93,7 +93,7 @@ def link_placed(
     ]
     linker = run(["ld", "--version"], what="asking ld for its version").splitlines()[0]
     key = cache.digest(
-        *(f"{one.name} {one.built}" for one in named),
+        *(f"{tree.name} {tree.built}" for tree in named),
         *cache.named(_plain_sources()),
         *cache.named(half.sources),
         *sorted(half.headers),
@@ -133,12 +133,12 @@ def compile_plain() -> list[Path]:
             run(argv, what=f"compiling {source.name}")
 
     done = cache.entry("plain", key, make)
-    return [done / f"{one.stem}.o" for one in sources]
+    return [done / f"{source.stem}.o" for source in sources]
 
 
 def _plain_sources() -> list[Path]:
     """Return the C files of the plain half."""
-    return [one for one in sorted(files.BENCH.glob("host/*.c")) if one.name != _SANITISED]
+    return [source for source in sorted(files.BENCH.glob("host/*.c")) if source.name != _SANITISED]
 
 
 def _constant(name: str) -> int:
@@ -157,19 +157,19 @@ def _link(
     base = trees[0]
     # The lab knows what its own trees need. A tree of another release needs too much else.
     trees = [
-        one
-        if one.name in OWN or one.tree.release != base.tree.release
-        else definitions.with_definitions(one, base, config, given)
-        for one in trees
+        tree
+        if tree.name in OWN or tree.tree.release != base.tree.release
+        else definitions.with_definitions(tree, base, config, given)
+        for tree in trees
     ]
-    glue = [join.compile_glue(tree, half, work) for tree in trees]
-    lacks = _lacks(glue, half, given)
-    (work / "lacks").write_text("".join("\t".join(one) + "\n" for one in lacks))
+    glues = [join.compile_glue(tree, half, work) for tree in trees]
+    lacks = _lacks(glues, half, given)
+    (work / "lacks").write_text("".join("\t".join(lack) + "\n" for lack in lacks))
     for number in range(placements):
         at = work / str(number)
         at.mkdir()
         gap = join.gap(number, at)
-        kernel = {one.named.name: join.join(one, half, gap, at) for one in glue}
+        kernel = {glue.named.name: join.join(glue, half, gap, at) for glue in glues}
         link_halves(kernel, plain, given, at)
 
 
@@ -191,7 +191,7 @@ def link_halves(
     first, size = _constant("NATIVE_TRAPS"), _constant("NATIVE_TRAP_SIZE")
     traps: list[str] = []
     script: list[str] = []
-    for symbol in (symbol for one in kernel.values() for symbol in symbols(one, defined=False)):
+    for symbol in (symbol for file in kernel.values() for symbol in symbols(file, defined=False)):
         name = symbol.split("_", 1)[1]
         if name in given:
             script.append(f"{symbol} = k_{name};")
@@ -212,21 +212,21 @@ def link_halves(
     )
     if not sites:
         raise Failure("the host has no return sites", "use the compiler that built the kernel")
-    found = sorted((names[prefix], int(address, 16) - 1) for address, prefix in {*sites})
-    (work / "sites").write_text("".join(f"{name} {site:x}\n" for name, site in found))
+    addresses = sorted((names[prefix], int(address, 16) - 1) for address, prefix in {*sites})
+    (work / "sites").write_text("".join(f"{name} {site:x}\n" for name, site in addresses))
 
 
 def stand_ins(plain: Sequence[Path]) -> set[str]:
     """Return the kernel's symbols for which the plain half has a stand-in."""
-    found = (symbol for one in plain for symbol in symbols(one, defined=True))
-    return {symbol.removeprefix("k_") for symbol in found if symbol.startswith("k_")}
+    names = (symbol for file in plain for symbol in symbols(file, defined=True))
+    return {symbol.removeprefix("k_") for symbol in names if symbol.startswith("k_")}
 
 
-def _lacks(glue: Sequence[Glue], half: KernelHalf, given: set[str]) -> list[tuple[str, str, str]]:
+def _lacks(glues: Sequence[Glue], half: KernelHalf, given: set[str]) -> list[tuple[str, str, str]]:
     """Return trees that cannot run the workloads of a file that other trees can run.
 
     Args:
-        glue: the glue of every tree.
+        glues: the glue of every tree.
         half: the files of the kernel half.
         given: the symbols for which the plain half has a stand-in.
 
@@ -236,36 +236,36 @@ def _lacks(glue: Sequence[Glue], half: KernelHalf, given: set[str]) -> list[tupl
     Raises:
         Failure: a file compiles with no tree; or one of the user's needs a symbol that no tree has.
     """
-    found = []
-    there = {one.named.name: one.defined() | given for one in glue}
+    lacks = []
+    there = {glue.named.name: glue.defined() | given for glue in glues}
     for source in half.workloads:
         file = source.stem
-        if all(file in one.faults for one in glue):
-            raise Failure(f"{source.name} does not compile: {glue[0].faults[file]}", "fix it")
+        if all(file in glue.faults for glue in glues):
+            raise Failure(f"{source.name} does not compile: {glues[0].faults[file]}", "fix it")
         missing = {
-            one.named.name: needs - there[one.named.name]
-            for one in glue
-            if file not in one.faults
-            for needs in [set(symbols(one.parts[file], defined=False))]
+            glue.named.name: needs - there[glue.named.name]
+            for glue in glues
+            if file not in glue.faults
+            for needs in [set(symbols(glue.parts[file], defined=False))]
         }
         # The host itself reports a symbol that no tree has, when it is used.
         everywhere = set.intersection(*missing.values())
         if everywhere and source in half.own:
-            raise _undefined(source, min(everywhere), glue[0].named.tree)
-        for one in glue:
-            name = one.named.name
-            if file in one.faults:
-                found.append((name, file, one.faults[file]))
+            raise _undefined(source, min(everywhere), glues[0].named.tree)
+        for glue in glues:
+            name = glue.named.name
+            if file in glue.faults:
+                lacks.append((name, file, glue.faults[file]))
             # Trees of other versions need other symbols of the compiler, which none of them has.
             elif own := sorted(missing[name] & set[str]().union(*there.values())):
-                found.append((name, file, f"it has no {own[0]}"))
-    return found
+                lacks.append((name, file, f"it has no {own[0]}"))
+    return lacks
 
 
 def _undefined(source: Path, symbol: str, tree: Tree) -> Failure:
     """Return the failure of a workload file of the user's that lacks an object."""
-    found, needs = definitions.definition(tree.path, symbol), f"{source.name} needs {symbol}, which"
+    path, needs = definitions.definition(tree.path, symbol), f"{source.name} needs {symbol}, which"
     linux = f"Linux {tree.version}"
-    if not found:
+    if not path:
         return Failure(f"{needs} {linux} does not define", "define it in the file")
-    return Failure(f"{needs} {found} of {linux} defines", f'add "{found}" to its NATIVE_OBJECTS()')
+    return Failure(f"{needs} {path} of {linux} defines", f'add "{path}" to its NATIVE_OBJECTS()')

@@ -80,8 +80,9 @@ def _tasks(file: str, name: str, about: Answer, settings: Settings) -> Iterable[
     )
     # Base a second time shows the noise: nothing else is known about a user's code.
     again = {BASE: (Variant(BASE), Variant(AGAIN))}
-    for variant in (one for plain in settings.plain for one in again.get(plain.tree, (plain,))):
-        yield Task(case, variant, partial(_run, file, name, variant))
+    for plain in settings.plain:
+        for variant in again.get(plain.tree, (plain,)):
+            yield Task(case, variant, partial(_run, file, name, variant))
 
 
 def _run(file: str, name: str, variant: Variant, host: Host) -> Timed:

@@ -144,11 +144,11 @@ class Host:
         answer = line.strip()
         if not line or answer.startswith("error"):
             raise self._failure(words, tree, answer.removeprefix("error").strip())
-        found = Answer(command)
+        values = Answer(command)
         for word in answer.split():
             name, value = word.split("=", 1)
-            found[name] = f"{found[name]},{value}" if name in found else value
-        return found
+            values[name] = f"{values[name]},{value}" if name in values else value
+        return values
 
     def _failure(self, words: str, tree: str, error: str) -> Failure:
         """Return the failure of a command, which blames the tree whose code ran, if any.

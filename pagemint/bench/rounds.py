@@ -43,16 +43,16 @@ class _Samples:
 
     def round(self, host: Host, order: random.Random) -> tuple[dict[Task, Timed], dict[Loop, int]]:
         """Run everything once, in a shuffled order."""
-        both: list[Task | Loop] = [*self.tasks, *self.loops]
+        jobs: list[Task | Loop] = [*self.tasks, *self.loops]
         # A run also writes back the dirty cache lines of the run before it. So the order changes.
-        order.shuffle(both)
+        order.shuffle(jobs)
         timed: dict[Task, Timed] = {}
         looped: dict[Loop, int] = {}
-        for one in both:
-            if isinstance(one, Task):
-                timed[one] = one.run(host)
+        for job in jobs:
+            if isinstance(job, Task):
+                timed[job] = job.run(host)
             else:
-                looped[one] = one.run(host)
+                looped[job] = job.run(host)
         return timed, looped
 
     def add(self, timed: dict[Task, Timed], looped: dict[Loop, int]) -> None:

@@ -32,9 +32,9 @@ def linked(code: Edited, half: KernelHalf, workload: Workload) -> dict[str, str]
     That is its own C, and the code of the series from which the kernel objects that it names are
     compiled. Glue and the plain half do not count.
     """
-    texts = {one.name: _OBJECTS.sub("", one.read_text()) for one in sources(workload)}
+    texts = {file.name: _OBJECTS.sub("", file.read_text()) for file in sources(workload)}
     own = {name: "\n".join(edited.lines_of_code(name, text)) for name, text in texts.items()}
-    objects = {one for file in sources(workload) for one in half.used(file)}
+    objects = {name for file in sources(workload) for name in half.used(file)}
     return own | code.linked(objects, "\n".join(own.values()))
 
 

@@ -15,16 +15,14 @@ def known() -> dict[str, Workload]:
     Raises:
         Failure: two workloads have the same name.
     """
-    found: dict[str, Workload] = {}
-    modules: dict[str, str] = {}
-    for module in sorted(one.name for one in pkgutil.iter_modules(__path__)):
+    workloads: dict[str, Workload] = {}
+    for module in sorted(info.name for info in pkgutil.iter_modules(__path__)):
         for workload in importlib.import_module(f"{__name__}.{module}").WORKLOADS:
-            if workload.name in found:
+            if other := workloads.get(workload.name):
                 raise Failure(
-                    f"{modules[workload.name]}.py and {module}.py in pagemint/bench/workloads/ "
+                    f"{other.file}.py and {module}.py in pagemint/bench/workloads/ "
                     f"both have a workload {workload.name!r}",
                     "rename one",
                 )
-            found[workload.name] = replace(workload, file=module)
-            modules[workload.name] = module
-    return found
+            workloads[workload.name] = replace(workload, file=module)
+    return workloads
