@@ -14,34 +14,34 @@ _FRAGMENT = Path(__file__).with_name("workloads.config")
 _X86_64 = "CONFIG_X86_64=y"
 
 
-def of_user(given: Path | None, found: Source) -> Config | None:
+def of_user(given: Path | None, source: Source) -> Config | None:
     """Return the configuration that the user names or has in a tree, or None.
 
     Args:
         given: the user's file, perhaps compressed as /proc/config.gz.
-        found: the source; in a tree of the user's own, `.config` counts.
+        source: the source; in a tree of the user's own, `.config` counts.
 
     Raises:
         Failure: the file cannot be read, or lacks an option that a workload needs.
     """
-    own = found.tree / ".config"
+    own = source.tree / ".config"
     if given:
         return _of_file(given, f"file {given.name}")
-    if not found.package_version and own.is_file():
+    if not source.package_version and own.is_file():
         return _of_file(own, ".config of the tree")
     return None
 
 
-def usual(found: Source) -> Config:
+def usual(source: Source) -> Config:
     """Return Debian's configuration, or the defconfig with the options that the workloads need.
 
     Raises:
         Failure: Debian's cannot be fetched for a source of Debian's.
     """
     try:
-        DEBIAN.start(patches.nearest_line(found.line))
+        DEBIAN.start(patches.nearest_line(source.line))
     except Failure as failure:
-        if found.package_version:
+        if source.package_version:
             raise
         note(f"pagemint: using the defconfig, as Debian's is out of reach: {failure.message}")
         return Config("defconfig with options of pagemint", tuple(needs()), "")
@@ -50,13 +50,13 @@ def usual(found: Source) -> Config:
 
 def needs() -> dict[str, str]:
     """Return the options that workloads need, each with the workloads."""
-    found, of = {}, ""
+    options, of = {}, ""
     for line in _FRAGMENT.read_text().splitlines():
         if line.startswith("# "):
             of = line.removeprefix("# ")
         else:
-            found[line] = of
-    return found
+            options[line] = of
+    return options
 
 
 def _of_file(file: Path, name: str) -> Config:

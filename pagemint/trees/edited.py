@@ -47,7 +47,7 @@ class Edited:
             objects: the objects, such as mm/mm_init.o.
             own: the code that uses them, which can include headers that the series adds.
         """
-        folders = {str(Path(one).parent) for one in objects}
+        folders = {str(Path(name).parent) for name in objects}
         here = {path: text for path, text in self.code.items() if not _OTHER_ARCH.match(path)}
 
         def counts(path: str) -> bool:
@@ -56,18 +56,18 @@ class Edited:
             common = path.startswith(_COMMON) or str(Path(path).parent) in folders
             return not path.endswith(".h") or (common and path not in self.new)
 
-        found = {path: text for path, text in here.items() if counts(path)}
-        texts = [own, *found.values()]
+        part = {path: text for path, text in here.items() if counts(path)}
+        texts = [own, *part.values()]
         while texts:
             included = set(_INCLUDE.findall("\n".join(texts)))
             more = {
                 path: text
                 for path, text in here.items()
-                if path in self.new and path not in found and Path(path).name in included
+                if path in self.new and path not in part and Path(path).name in included
             }
-            found |= more
+            part |= more
             texts = list(more.values())
-        return found
+        return part
 
 
 def edited(line: str) -> Edited:
@@ -112,7 +112,7 @@ def lines_of_code(path: str, text: str) -> list[str]:
     if path.endswith((".c", ".h", ".S")):
         # Keep the line breaks of a comment, so that the lines around it stay apart.
         text = _C_COMMENT.sub(
-            lambda found: found[1] or "\n" * found[0].count("\n") or " ",
+            lambda match: match[1] or "\n" * match[0].count("\n") or " ",
             _C_COMMENT_BEFORE.sub("", text),
         )
     else:

@@ -90,11 +90,11 @@ def kernel(tree: Tree, fragments: tuple[str, ...]) -> Kernel:
     fragment_files = [files.GUESTS / "config" / f"{name}.config" for name in fragments]
     lines = [line for file in fragment_files for line in file.read_text().splitlines()]
     # A later line overrides an earlier one.
-    found = ((re.match(r"(?:# )?(CONFIG_\w+)", line), line) for line in lines)
-    wanted = list({symbol[1]: line for symbol, line in found if symbol}.values())
+    matches = ((re.match(r"(?:# )?(CONFIG_\w+)", line), line) for line in lines)
+    wanted = list({symbol[1]: line for symbol, line in matches if symbol}.values())
     suites = patches.suites(tree.line)
     wanted = [
-        one for one in wanted if not (kunit := _KUNIT.match(one)) or kunit[1].lower() in suites
+        line for line in wanted if not (kunit := _KUNIT.match(line)) or kunit[1].lower() in suites
     ]
     name = "+".join(fragments)
     key = cache.digest(tree.key, str(tree.path), *wanted, machine.compiler(tree.arch.prefix))
@@ -114,8 +114,8 @@ def kernel(tree: Tree, fragments: tuple[str, ...]) -> Kernel:
     sources = [*sorted(files.GUESTS.glob("probes/*.c")), files.GUESTS / "probes/Kbuild"]
 
     def make_module(work: Path) -> None:
-        for one in sources:
-            shutil.copyfile(one, work / one.name)
+        for source in sources:
+            shutil.copyfile(source, work / source.name)
         objects.make(tree, built, f"M={work}", "modules", jobs=1)
         if _MOCKS in fragments:
             _make_mocks(tree, built, work)
@@ -162,7 +162,7 @@ def selftests(tree: Tree, *, others: bool = False) -> Path:
     tests = Path("tools/testing/selftests")
     wanted = {"": _SELFTESTS}
     if others:
-        there = (one for one in _OTHERS if (tree.path / tests / f"mm/{one}.c").exists())
+        there = (name for name in _OTHERS if (tree.path / tests / f"mm/{name}.c").exists())
         wanted["others"] = tuple(there)
 
     def make(work: Path) -> None:
@@ -170,7 +170,7 @@ def selftests(tree: Tree, *, others: bool = False) -> Path:
         copy = work / "linux"
         for name in ("mm", "x86"):
             shutil.copytree(tree.path / tests / name, copy / tests / name)
-        for folder in (one for one in (tree.path / tests).iterdir() if one.is_dir()):
+        for folder in filter(Path.is_dir, (tree.path / tests).iterdir()):
             if not (copy / tests / folder.name).exists():
                 (copy / tests / folder.name).symlink_to(folder)
         for pattern in ("*.h", "*.mk"):
@@ -191,5 +191,5 @@ def selftests(tree: Tree, *, others: bool = False) -> Path:
         shutil.rmtree(copy)
 
     names = (*wanted.values(), (*_SCRIPTS, *_DAX) if others else ())
-    key = cache.digest(tree.key, *(" ".join(one) for one in names), machine.compiler())
+    key = cache.digest(tree.key, *map(" ".join, names), machine.compiler())
     return cache.entry("selftests", key, make)

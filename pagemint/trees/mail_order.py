@@ -249,7 +249,7 @@ def _follows(series: _Series, other: _Series) -> bool:
     """Whether a series answers another one without being a new version of it."""
     if series.titles.keys() & other.titles.keys() or not series.answers(other):
         return False
-    authors, others = ({mail.author for mail in one.mails.values()} for one in (series, other))
+    authors, others = ({mail.author for mail in group.mails.values()} for group in (series, other))
     single_patch = series.rank <= other.rank and other.total > series.total == 0
     return authors.isdisjoint(others) or single_patch
 

@@ -105,7 +105,7 @@ def applied(chosen: Chosen, tree: Path) -> tuple[list[str], list[str]]:
 def _boxes(where: Path) -> list[Path]:
     if (where / "cur").is_dir() and (where / "new").is_dir():
         return [where]
-    return sorted(one for one in where.iterdir() if one.is_file() and _FILES.search(one.name))
+    return sorted(box for box in where.iterdir() if box.is_file() and _FILES.search(box.name))
 
 
 def _mails(box: Path, scratch: Path) -> Iterator[Mail]:
@@ -144,29 +144,28 @@ def _mail(file: Path, name: str, kept: Path | None) -> Mail:
     """
     diff, fields, how = _diff(file)
     subject = " ".join(fields.get("Subject", "").split())
-    subject = "".join(one if one.isprintable() else "?" for one in subject)
+    subject = "".join(char if char.isprintable() else "?" for char in subject)
     # Threads and the charset of a part are in headers that git does not report.
     message = email.message_from_bytes(file.read_bytes(), policy=policy.compat32)
-    heads = [str(message.get(one, "")) for one in ("Message-ID", "References", "In-Reply-To")]
-    id_, *parents = [_IDS.findall(one) for one in heads]
-    readings = [Reading(how, diff)]
+    heads = [str(message.get(field, "")) for field in ("Message-ID", "References", "In-Reply-To")]
+    id_, *parents = map(_IDS.findall, heads)
+    readings = {diff: how}
     plain = diff.replace(b"\r\n", b"\n")
-    readings.append(Reading("without the carriage returns of its text", plain))
+    readings.setdefault(plain, "without the carriage returns of its text")
     if kept:
-        readings.append(Reading("with the carriage returns of its lines", _diff(kept)[0]))
-    for charset in {str(one.get_content_charset()) for one in message.walk()}:
+        readings.setdefault(_diff(kept)[0], "with the carriage returns of its lines")
+    for charset in {str(part.get_content_charset()) for part in message.walk()}:
         try:
             recoded = plain.decode(charset).encode()
         except (LookupError, ValueError):
             continue  # a charset that does not exist, or is not that of the diff
-        readings.append(Reading(f"recoded from {charset}", recoded))
-    different = {one.diff: one for one in reversed(readings)}
+        readings.setdefault(recoded, f"recoded from {charset}")
     return Mail(
         subject or name,
         fields.get("Email", ""),
         "".join(id_[:1]),
         tuple(dict.fromkeys([*parents[1], *reversed(parents[0])])),
-        tuple(one for one in readings if different[one.diff] is one) if _DIFF.search(diff) else (),
+        tuple(Reading(way, text) for text, way in readings.items()) if _DIFF.search(diff) else (),
     )
 
 
@@ -176,14 +175,14 @@ def _diff(mail: Path) -> tuple[bytes, dict[str, str], str]:
     argv = ["--no-inbody-headers", "-k", str(message), str(diff)]
     how = ""
     try:
-        said = _git(mail.parent, "mailinfo", *argv, stdin=mail)
+        info = _git(mail.parent, "mailinfo", *argv, stdin=mail)
     except MachineFailure:
         raise
     except Failure:
         # The charset does not exist: some answer y to a question of git send-email's.
-        said = _git(mail.parent, "mailinfo", "-n", *argv, stdin=mail)
+        info = _git(mail.parent, "mailinfo", "-n", *argv, stdin=mail)
         how = "git does not know its charset"
-    fields = dict(line.split(": ", 1) for line in said.splitlines() if ": " in line)
+    fields = dict(line.split(": ", 1) for line in info.splitlines() if ": " in line)
     return diff.read_bytes(), fields, how
 
 

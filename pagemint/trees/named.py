@@ -44,7 +44,7 @@ def parse(texts: Sequence[str]) -> list[Named]:
         Failure: one has another form; a name is not allowed or given twice; or there is no such
             tree, commit, topic or patch.
     """
-    found: list[Named] = []
+    named: list[Named] = []
     for text in texts:
         name, separator, where = text.partition("=")
         if not separator or not where:
@@ -56,10 +56,10 @@ def parse(texts: Sequence[str]) -> list[Named]:
             )
         if name in words.OWN:
             raise Failure(f"--tree {text}: the name {name} is taken", "choose another name")
-        if name in (one.name for one in found):
+        if name in (tree.name for tree in named):
             raise Failure(f"--tree {text}: there are two trees named {name}", "rename one")
-        found.append(Named(name, where, _maker(name, where)))
-    return found
+        named.append(Named(name, where, _maker(name, where)))
+    return named
 
 
 def _maker(name: str, where: str) -> Callable[[Tree], Tree]:
@@ -73,8 +73,8 @@ def _maker(name: str, where: str) -> Callable[[Tree], Tree]:
         chosen = mails.read(path)
         return lambda base: _patched(name, where, base, chosen)
     if path.is_dir():
-        found = sources.from_tree(path)
-        return lambda base: trees.unpatched(name, found)
+        source = sources.from_tree(path)
+        return lambda base: trees.unpatched(name, source)
     # DIR@REV
     parts = where.split("@")
     ends = [at for at in range(1, len(parts)) if _expanded("@".join(parts[:at])).is_dir()]
@@ -103,7 +103,7 @@ def _with_topics(name: str, base: Tree, names: list[str], topics: list[Topic]) -
 
 def _patched(name: str, where: str, base: Tree, chosen: Chosen) -> Tree:
     """Return base with patches, and say which those are."""
-    parts = [one.diff for patch in chosen.patches for one in (*patch.readings, Reading("", b""))]
+    parts = [way.diff for patch in chosen.patches for way in (*patch.readings, Reading("", b""))]
     tree = trees.changed(
         name,
         base,
@@ -161,5 +161,5 @@ def _at_commit(name: str, where: str, directory: Path, tree: str) -> Tree:
             Path(index).unlink()
 
     path = cache.entry("trees", f"git-{tree}", make) / "linux"
-    found = sources.from_tree(path)
-    return Tree(name, path, f"git-{tree}", patches.nearest_line(found.line), found.version)
+    source = sources.from_tree(path)
+    return Tree(name, path, f"git-{tree}", patches.nearest_line(source.line), source.version)

@@ -101,16 +101,16 @@ def _known_to_git(tree: Path) -> list[str]:
 
 def _walked(tree: Path) -> list[str]:
     """Return all files below a directory but `.git` and most that are built."""
-    found = []
+    paths = []
     for folder, folders, names in os.walk(tree):
         at = Path(folder)
         if at == tree:
             folders[:] = [name for name in folders if name != ".git"]
             names[:] = [name for name in names if name != ".git"]
         links = [name for name in folders if (at / name).is_symlink()]
-        found += [
+        paths += [
             str((at / name).relative_to(tree))
             for name in (*names, *links)
             if not any(fnmatch.fnmatch(name, pattern) for pattern in _BUILT)
         ]
-    return found
+    return paths

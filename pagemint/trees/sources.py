@@ -118,13 +118,13 @@ def available() -> list[Available]:
         on_mirror = []
     lines = {package.name.removeprefix("linux-source-") for package in on_mirror}
     lines |= {match[0] for key in keys if (match := re.match(_LINE, key))}
-    found = []
+    kernels = []
     for line in sorted(lines, key=apt.version_key):
         kept = _newest_key("sources", line)
         there = [p.version for p in on_mirror if p.name == f"linux-source-{line}"]
         version = kept or _newest_version(there)
-        found.append(Available(line, version, kept is not None))
-    return found
+        kernels.append(Available(line, version, kept is not None))
+    return kernels
 
 
 def from_tree(directory: Path) -> Source:
@@ -185,7 +185,7 @@ def _on_mirror(kind: str, line: str) -> list[apt.Package]:
 
 def _newest(packages: list[apt.Package], line: str) -> apt.Package:
     if not packages:
-        lines = ", ".join(one.line for one in available()) or "none"
+        lines = ", ".join(kernel.line for kernel in available()) or "none"
         raise Failure(
             f"the Debian mirror has no Linux {line}",
             f"choose one that it has ({lines}), or give a tree with --ksrc DIR",
@@ -202,8 +202,7 @@ def _newest_version(versions: list[str]) -> str:
 def _tree_version(tree: Path) -> str | None:
     """Return the version in the tree's Makefile, as `make kernelversion` prints it."""
     head = (tree / "Makefile").read_text(errors="replace")[:1000]
-    found: list[tuple[str, str]] = re.findall(r"^([A-Z]+) *= *(\S*)$", head, re.MULTILINE)
-    fields = dict(found)
+    fields: dict[str, str] = dict(re.findall(r"^([A-Z]+) *= *(\S*)$", head, re.MULTILINE))
     if not (fields.get("VERSION") and fields.get("PATCHLEVEL")):
         return None
     numbers = [fields["VERSION"], fields["PATCHLEVEL"], fields.get("SUBLEVEL") or "0"]

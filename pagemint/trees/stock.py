@@ -65,12 +65,13 @@ def kernel(line: str, *, fault: bool = False) -> StockKernel:
     """
     if not re.fullmatch(r"[0-9]+\.[0-9]+", line):
         raise Failure(f"{line!r} is not a kernel line", "give two numbers, such as 6.12")
+    number = re.escape(line)
     # One regular expression for all of these, so that apt reads its lists once for them.
-    found = apt.packages(rf"linux-(headers|image|binary|modules|kbuild)-{re.escape(line)}[.0-9].*")
-    found += apt.packages(rf"linux-kbuild-{re.escape(line)}")
-    headers = choose(found, line)
+    packages = apt.packages(rf"linux-(headers|image|binary|modules|kbuild)-{number}[.0-9].*")
+    packages += apt.packages(rf"linux-kbuild-{number}")
+    headers = choose(packages, line)
     release = headers.name.removeprefix("linux-headers-")
-    wanted = closure(found, headers)
+    wanted = closure(packages, headers)
 
     def unpack(work: Path) -> None:
         disk.need_space(work, _ROOM, f"Debian's Linux {headers.version}")
@@ -123,14 +124,14 @@ def modules(
     module = [files.STOCK / "Kbuild", *sources()]
 
     def make(work: Path) -> None:
-        for one in module:
-            _copy(one, work / _STOCK / one.name)
-        for one in guest:
-            _copy(one, work / _PROBES / one.name)
+        for source in module:
+            _copy(source, work / _STOCK / source.name)
+        for source in guest:
+            _copy(source, work / _PROBES / source.name)
         for header in _HEADERS:
             # The module includes it by its place beside the module's own directory.
             _copy(files.KERNEL / header, work / "kernel" / header)
-        names = " ".join(one.with_suffix(".o").name for one in guest)
+        names = " ".join(source.with_suffix(".o").name for source in guest)
         (work / _PROBES / "Kbuild").write_text(f"obj-m := {names}\n")
         with step(f"building modules for {what}"):
             for folder in (_PROBES, _STOCK):
@@ -142,7 +143,7 @@ def modules(
     # These files identify the kernel: its functions, its configuration, its release and its build.
     generated = sorted(headers.glob("include/generated/*.h"))
     of = (headers / "Module.symvers", headers / ".config", *generated)
-    parts = (*guest, *module, *(files.KERNEL / one for one in _HEADERS))
+    parts = (*guest, *module, *(files.KERNEL / header for header in _HEADERS))
     key = cache.digest(*of, str(fault), _PROBES, _STOCK, *parts)
     made = cache.entry("stock-modules", key, make, in_place=True)
     return made / _PROBES / "pagemint_guest.ko", made / _STOCK / "pagemint.ko"
@@ -155,10 +156,10 @@ def _copy(source: Path, target: Path) -> None:
 
 def sources() -> list[Path]:
     """Return the C files and headers of the module, without the files that a build made there."""
-    return sorted(one for one in files.STOCK.glob("*.[ch]") if not one.name.endswith(".mod.c"))
+    return sorted(file for file in files.STOCK.glob("*.[ch]") if not file.name.endswith(".mod.c"))
 
 
-def choose(found: list[Package], line: str) -> Package:
+def choose(packages: list[Package], line: str) -> Package:
     """Return the newest headers of a line that have an image, and whose compiler is installed.
 
     If there are none, the newest that are for a known release, which has the compiler.
@@ -167,10 +168,10 @@ def choose(found: list[Package], line: str) -> Package:
         Failure: there are none.
     """
     name = rf"linux-headers-{re.escape(line)}\.[0-9][0-9.]*(-[0-9]+|\+deb[0-9.]+)?-amd64"
-    whole = {(package.name, package.version) for package in found}
+    whole = {(package.name, package.version) for package in packages}
     headers = [
         package
-        for package in found
+        for package in packages
         # Headers can be on the mirror before the image, which takes longer: it has to be signed.
         if re.fullmatch(name, package.name) and (_image(package), package.version) in whole
     ]
@@ -191,14 +192,14 @@ def choose(found: list[Package], line: str) -> Package:
     return buildable[-1]
 
 
-def closure(found: list[Package], headers: Package) -> list[Package]:
+def closure(packages: list[Package], headers: Package) -> list[Package]:
     """Return all packages of the kernel that `headers` belong to, `headers` first."""
-    same = {package.name: package for package in found if package.version == headers.version}
+    same = {package.name: package for package in packages if package.version == headers.version}
     wanted, names = [headers], [*headers.depends, _image(headers)]
     for name in names:
         if name in same and same[name] not in wanted:
             wanted.append(same[name])
-            names.extend(one for one in same[name].depends if one not in names)
+            names.extend(needed for needed in same[name].depends if needed not in names)
     return wanted
 
 

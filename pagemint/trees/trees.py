@@ -87,35 +87,35 @@ def environment() -> dict[str, str]:
     return {key: os.environ[key] for key in _ENVIRONMENT if key in os.environ}
 
 
-def pair(found: Source) -> tuple[Tree, Tree]:
+def pair(source: Source) -> tuple[Tree, Tree]:
     """Return the base tree of a source and the patched one, made if they are not in the cache.
 
     Raises:
         Failure: an edit of the series does not apply, or the disk is full.
     """
-    base = unpatched(words.BASE, found)
+    base = unpatched(words.BASE, source)
     return base, with_topics(words.PATCHED, base, patches.topics())
 
 
-def unpatched(name: str, found: Source) -> Tree:
+def unpatched(name: str, source: Source) -> Tree:
     """Return the tree of a source; for a tree of the user's own, one in the cache like it.
 
     Raises:
         Failure: the disk is full, or the user's tree cannot be read.
     """
-    if found.package_version:
-        path, key = found.tree, found.package_version
+    if source.package_version:
+        path, key = source.tree, source.package_version
     else:
-        names = own.files(found.tree)
-        key = f"own-{own.listing(found.tree, names)}"
+        names = own.files(source.tree)
+        key = f"own-{own.listing(source.tree, names)}"
 
         def make(work: Path) -> None:
             disk.need_space(work, ROOM, "a copy of the kernel tree")
-            with step(f"linking the files of {found.tree}"):
-                own.link(found.tree, names, work / "linux", environment())
+            with step(f"linking the files of {source.tree}"):
+                own.link(source.tree, names, work / "linux", environment())
 
         path = cache.entry("trees", key, make) / "linux"
-    return Tree(name, path, key, patches.nearest_line(found.line), found.version)
+    return Tree(name, path, key, patches.nearest_line(source.line), source.version)
 
 
 def with_topics(name: str, base: Tree, topics: Sequence[Topic]) -> Tree:

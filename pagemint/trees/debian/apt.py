@@ -152,28 +152,28 @@ def parse_targets(text: str) -> list[Repository]:
     A line is uri|suite|component|origin. apt prints a placeholder for an origin that it does not
     know, as for a repository that was never updated. The path of the uri then decides.
     """
-    found: dict[Repository, None] = {}
+    repositories: dict[Repository, None] = {}
     for line in text.splitlines():
         uri, suite, component, origin = line.split("|")
         known = not origin.startswith("$(")
         here = {origin} if known else set(uri.rstrip("/").split("/"))
         names = _ORIGINS if known else _FOLDERS
         if here & names and component == "main":
-            found[Repository(uri, suite)] = None
-    return list(found)
+            repositories[Repository(uri, suite)] = None
+    return list(repositories)
 
 
 def parse_packages(text: str) -> list[Package]:
     """Return the packages that `apt-cache show` prints; the same one in two suites counts once."""
-    found: dict[tuple[str, str], Package] = {}
+    versions: dict[tuple[str, str], Package] = {}
     for stanza in re.split(r"\n{2,}", text.strip()):
         fields = dict(re.findall(r"^([\w-]+): (.*)$", stanza, re.MULTILINE))
         if {"Package", "Version", "Size", "SHA256"} <= fields.keys():
             name, version = fields["Package"], fields["Version"]
             depends = re.findall(r"(?:^|, *)([^ ,:]+)", fields.get("Depends", ""))
             size, sha256 = int(fields["Size"]), fields["SHA256"]
-            found[name, version] = Package(name, version, size, sha256, tuple(depends))
-    return list(found.values())
+            versions[name, version] = Package(name, version, size, sha256, tuple(depends))
+    return list(versions.values())
 
 
 def parse_problem(output: str) -> str:
@@ -184,8 +184,8 @@ def parse_problem(output: str) -> str:
 
 def parse_codename(release: str) -> tuple[str, str] | None:
     """Return (suite, codename) of a Release file, or None if it lacks them."""
-    found = dict(re.findall(r"^(Suite|Codename): (\S+)$", release, re.MULTILINE))
-    return (found["Suite"], found["Codename"]) if len(found) == 2 else None
+    fields = dict(re.findall(r"^(Suite|Codename): (\S+)$", release, re.MULTILINE))
+    return (fields["Suite"], fields["Codename"]) if len(fields) == 2 else None
 
 
 def _state() -> Path:
@@ -211,7 +211,7 @@ def _update() -> Mapping[str, str]:
     machine = _machine_repositories()
     with step("looking for kernels on the Debian mirror"):
         uri = _uri(machine)
-        _configure("aliases", [Repository(uri, one) for one in _ALIASES] if uri else [])
+        _configure("aliases", [Repository(uri, alias) for alias in _ALIASES] if uri else [])
         # Only the Release files: they name the codename of each alias.
         _apt_update("aliases", "Acquire::IndexTargets::deb::Packages::DefaultEnabled=false")
         releases = [path.read_text() for path in (_state() / "aliases").glob("*Release")]
@@ -246,16 +246,16 @@ def _machine_repositories() -> list[Repository]:
     # Without the option apt leaves out repositories that were never updated.
     argv = ["apt-get", "indextargets", "--format", line]
     what = "reading apt's configuration"
-    found = parse_targets(run([*argv, "Created-By: Packages"], what=what))
-    found = found or parse_targets(
+    repositories = parse_targets(run([*argv, "Created-By: Packages"], what=what))
+    repositories = repositories or parse_targets(
         run([*argv, "--no-release-info", "Created-By: Packages"], what=what)
     )
-    if not found:
+    if not repositories:
         raise MachineFailure(
             "apt on this machine knows no Debian mirror",
             "add one to /etc/apt/sources.list.d, or give a kernel tree with --ksrc DIR",
         )
-    return found
+    return repositories
 
 
 def _uri(machine: list[Repository], *, security: bool = False) -> str | None:
@@ -269,15 +269,15 @@ def _with_codenames(machine: list[Repository], codenames: Mapping[str, str]) -> 
     On some mirrors the alias of a suite is older than its codename. Only `experimental` has its
     directory under the alias.
     """
-    found = dict.fromkeys(Repository(r.uri, codenames.get(r.suite, r.suite)) for r in machine)
+    suites = dict.fromkeys(Repository(r.uri, codenames.get(r.suite, r.suite)) for r in machine)
     uri, security = _uri(machine), _uri(machine, security=True)
     for alias in _ALIASES if uri else ():
         name = codenames.get(alias)
         if uri and name:
-            found[Repository(uri, alias if alias == "experimental" else name)] = None
+            suites[Repository(uri, alias if alias == "experimental" else name)] = None
         if security and name and alias in ("oldstable", "stable"):
-            found[Repository(security, f"{name}-security")] = None
-    return list(found)
+            suites[Repository(security, f"{name}-security")] = None
+    return list(suites)
 
 
 def _line(repository: Repository) -> str:
@@ -290,7 +290,7 @@ def _configure(lists: str, repositories: list[Repository]) -> None:
     for directory in (state / lists / "partial", state / "cache/archives/partial"):
         directory.mkdir(parents=True, exist_ok=True)
     (state / "status").touch()
-    (state / f"{lists}.list").write_text("".join(f"{_line(one)}\n" for one in repositories))
+    (state / f"{lists}.list").write_text("".join(f"{line}\n" for line in map(_line, repositories)))
     settings = {
         "Dir::Etc::main": "/dev/null",
         "Dir::Etc::parts": "/dev/null",
