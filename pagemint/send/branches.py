@@ -41,12 +41,12 @@ def commit(
     """
     if tree.resolve().is_relative_to(cache.root().resolve()):
         raise Failure(f"{tree} is in pagemint's own cache", "copy it somewhere else first")
-    found = sources.from_tree(tree)
-    line = patches.nearest_line(line or found.line)
+    source = sources.from_tree(tree)
+    line = patches.nearest_line(line or source.line)
     chosen = patches.with_mainline(line, chosen)
     who = _identity(tree)
     fresh = not (tree / ".git").exists()
-    branches = {one.name: f"pagemint-{line}-{one.name}" for one in chosen}
+    branches = {topic.name: f"pagemint-{line}-{topic.name}" for topic in chosen}
     if not fresh and git(tree, "status", "--porcelain", "--untracked-files=no"):
         raise Failure(f"{tree} has uncommitted changes", "commit or stash them first")
     for branch in () if fresh else branches.values():
@@ -55,14 +55,14 @@ def commit(
                 f"{tree} has a branch {branch} already",
                 f"delete or rename it: git branch -m {branch}",
             )
-    with step(f"trying the topics on Linux {found.version}"):
+    with step(f"trying the topics on Linux {source.version}"):
         changes = patches.plan(tree, line, chosen)
     # A topic may have no steps for this line.
     filled = list(dict.fromkeys(change.step.topic for change in changes))
     made = [branches[name] for name in filled]
     try:
         if fresh:
-            _make_repository(tree, f"Linux {found.version}", who)
+            _make_repository(tree, f"Linux {source.version}", who)
         heads = _commit_all(tree, "HEAD", changes, who)
         with interruption_put_off():
             _switch(tree, {branches[name]: (heads[name], patches.cover(name)) for name in filled})
@@ -75,14 +75,14 @@ def commit(
 
 
 def mails(
-    found: sources.Source,
+    source: sources.Source,
     output: Path,
     chosen: Sequence[Topic] | None = None,
 ) -> list[Path]:
     """Write topics for a source as mails, a directory for each in `output`, cover letter first.
 
     Args:
-        found: the source that the mails apply to.
+        source: the source that the mails apply to.
         output: a new directory, or an empty one.
         chosen: the topics; None stands for all.
 
@@ -93,16 +93,16 @@ def mails(
         Failure: `output` is not empty, git has no identity, or an edit does not apply exactly.
     """
     who = check_output(output)
-    changes = patches.plan(found.tree, found.line, chosen)
+    changes = patches.plan(source.tree, source.line, chosen)
     with tempfile.TemporaryDirectory(prefix="pagemint-") as name:
         scratch = Path(name)
         repository, written = scratch / "tree", scratch / "mails"
         repository.mkdir()
         for path in {path for change in changes for path in change.contents}:
-            if (found.tree / path).exists():
+            if (source.tree / path).exists():
                 (repository / path).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(found.tree / path, repository / path)
-        _make_repository(repository, f"Linux {found.version}", who)
+                shutil.copyfile(source.tree / path, repository / path)
+        _make_repository(repository, f"Linux {source.version}", who)
         before = "base"
         for topic, head in _commit_all(repository, "HEAD", changes, who).items():
             _switch(repository, {topic: (head, patches.cover(topic))})
@@ -116,7 +116,7 @@ def mails(
                 folders = list(dict.fromkeys(change.step.topic for change in changes))
                 for folder in folders:
                     shutil.move(written / folder, output / folder)
-                return [mail for one in folders for mail in sorted((output / one).iterdir())]
+                return [mail for folder in folders for mail in sorted((output / folder).iterdir())]
         except OSError as error:
             raise Failure(f"cannot write {output}: {error.strerror}", "name another one") from error
 

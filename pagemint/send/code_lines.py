@@ -12,16 +12,16 @@ from pagemint.trees.patches import Topic
 from pagemint.trees.sources import Source
 
 
-def show(found: Source, chosen: Sequence[Topic]) -> None:
+def show(source: Source, chosen: Sequence[Topic]) -> None:
     """Print a table of the lines of code of each topic, and of all topics but `published`.
 
     Comments, blank lines, tests and documentation do not count.
     """
-    table = Table(title=f"Lines of code on Linux {found.version}")
+    table = Table(title=f"Lines of code on Linux {source.version}")
     table.add_column("topic", no_wrap=True)
     for name in ("patches", "added", "removed"):
         table.add_column(name, justify="right")
-    counts = count(found, chosen)
+    counts = count(source, chosen)
     for topic, numbers in counts.items():
         table.add_row(topic, *map(str, numbers))
     if len(counts) > 1:
@@ -33,7 +33,7 @@ def show(found: Source, chosen: Sequence[Topic]) -> None:
     Console().print(table)
 
 
-def count(found: Source, chosen: Sequence[Topic]) -> dict[str, tuple[int, int, int]]:
+def count(source: Source, chosen: Sequence[Topic]) -> dict[str, tuple[int, int, int]]:
     """Return the patches of each topic, and the lines of code that it adds and removes.
 
     Raises:
@@ -41,13 +41,13 @@ def count(found: Source, chosen: Sequence[Topic]) -> dict[str, tuple[int, int, i
     """
     now: dict[str, list[str]] = {}
     counts: dict[str, tuple[int, int, int]] = {}
-    for change in patches.plan(found.tree, found.line, chosen):
+    for change in patches.plan(source.tree, source.line, chosen):
         number, added, removed = counts.get(change.step.topic, (0, 0, 0))
         for path, data in change.contents.items():
             if not edited.is_code(path):
                 continue
             if path not in now:
-                original = found.tree / path
+                original = source.tree / path
                 now[path] = (
                     edited.lines_of_code(path, original.read_text()) if original.exists() else []
                 )

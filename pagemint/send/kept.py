@@ -16,17 +16,17 @@ _STOCK_COUNTS = "*-stock-*.json"
 
 def benches() -> list[Result]:
     """Return the results with times: those of which nothing has changed, then newest first."""
-    counts = {one for kind in (_COUNTS, _STOCK_COUNTS) for one in files.RESULTS.glob(kind)}
+    counts = {file for kind in (_COUNTS, _STOCK_COUNTS) for file in files.RESULTS.glob(kind)}
     rest = sorted(set(files.RESULTS.glob("*.json")) - counts)
-    found = [reader.read(str(file)) for file in rest]
-    return sorted(found, key=lambda one: (not changed(one), one.host.date), reverse=True)
+    results = [reader.read(str(file)) for file in rest]
+    return sorted(results, key=lambda result: (not changed(result), result.host.date), reverse=True)
 
 
 def changed(result: Result) -> list[str]:
     """Return the workloads of a result whose code has changed since it was timed."""
     then, now = result.kernel.code, timed.digests(_line(result))
     workloads = dict.fromkeys(row.case.workload for row in result.rows)
-    return [one for one in workloads if one not in then or then[one] != now.get(one)]
+    return [name for name in workloads if name not in then or then[name] != now.get(name)]
 
 
 def counts_are_current(result: Result) -> bool:
@@ -40,10 +40,10 @@ def counts() -> Result:
     Raises:
         Failure: there is none.
     """
-    found = sorted(files.RESULTS.glob(_COUNTS))
-    if not found:
+    paths = sorted(files.RESULTS.glob(_COUNTS))
+    if not paths:
         raise Failure("no counts are kept", "make some with: pagemint count --json FILE")
-    return reader.read(str(found[-1]))
+    return reader.read(str(paths[-1]))
 
 
 def stock_counts() -> list[Result]:
@@ -52,5 +52,5 @@ def stock_counts() -> list[Result]:
 
 
 def _line(result: Result) -> str:
-    found = re.match(r"\d+\.\d+", result.kernel.version)
-    return found[0] if found else "0.0"
+    match = re.match(r"\d+\.\d+", result.kernel.version)
+    return match[0] if match else "0.0"
