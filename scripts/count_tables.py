@@ -88,11 +88,11 @@ def section() -> Iterator[str]:
             amounts = [counted.in_words(of(boot.total), name) for name, of in MEASURES.items()]
             resident = counted.in_words(boot.resident, "bytes stored")
             yield row(memory, _kernel(boot, mode), *amounts, resident)
-    if latencies := [one for one in newest.counts if one.latency]:
+    if latencies := [operation for operation in newest.counts if operation.latency]:
         yield from ("", _LATENCY)
-        for one in latencies:
-            what, _, mode = one.name.removeprefix("allocate ").partition(", ")
-            yield row(what, _kernel(one, mode), *(f"{count:,}" for count in one.latency))
+        for operation in latencies:
+            what, _, mode = operation.name.removeprefix("allocate ").partition(", ")
+            yield row(what, _kernel(operation, mode), *map("{:,}".format, operation.latency))
     yield from ("", _MODULE, "", *_STOCK)
     for result in kept.stock_counts():
         for pair in counted.pairs(result):

@@ -48,7 +48,7 @@ def written_again(listed: Path) -> tuple[str, str]:
     """
     heads = [line for line in listed.read_text().splitlines() if line.endswith(".json")]
     results = [reader.read(str(files.RESULTS / name)) for name in heads]
-    sources = [_Counts(one) if one.counts else _Times(one) for one in results]
+    sources = [_Counts(result) if result.counts else _Times(result) for result in results]
     text, at, lines = text_of(listed).read_text(), 0, list(heads)
     for was, call in _figures(listed):
         words = r"\s+".join(map(re.escape, was.split()))
@@ -230,9 +230,9 @@ class _Counts:
         return counted.in_words(counted.MEASURES[measure](counts), measure)
 
     def _counts(self, operation: str, tree: str, function: str) -> Counts:
-        for one in self._operations:
-            if (one.name, one.tree) == (operation, tree) and function in ("", *one.functions):
-                return one.functions[function] if function else one.total
+        for entry in self._operations:
+            if (entry.name, entry.tree) == (operation, tree) and function in ("", *entry.functions):
+                return entry.functions[function] if function else entry.total
         raise _MissingError(f"the count of {' '.join(filter(None, (function, operation, tree)))}")
 
 

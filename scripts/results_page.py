@@ -72,7 +72,7 @@ _LIMITS = """## Limits
 def page() -> str:
     """Return docs/results.md."""
     benches = kept.benches()
-    machines = [line for one in benches for line in _machine(one)]
+    machines = [line for result in benches for line in _machine(result)]
     steps = _steps(Judged(benches[0]))
     return "\n".join([_INTRODUCTION, *machines, *steps, *count_tables.section(), _LIMITS])
 
@@ -83,15 +83,15 @@ def table() -> str:
     rows = [count_tables.row("CPU", *(kind.short for kind in kinds)), "|---" * len(kinds) + "|---|"]
     for judged in map(Judged, kept.benches()):
         changed = set(kept.changed(judged.result))
-        found = {headlines.kind_of(one.ours.row.case): one for one in headlines.chosen(judged)}
-        every = {kind.workload for kind in kinds if kind in found} <= changed
+        by_kind = {headlines.kind_of(line.ours.row.case): line for line in headlines.chosen(judged)}
+        every = {kind.workload for kind in kinds if kind in by_kind} <= changed
         cells = [_core(judged) + (_EARLIER if every else "")]
         for kind in kinds:
             mark = _EARLIER if kind.workload in changed and not every else ""
-            one = found.get(kind)
-            if one and one.expected:
-                before, ours = one.expected.time.value, one.ours.time.value
-                cells.append(f"{before:.0f} to {ours:.0f} ms, {one.over_expected}{mark}")
+            line = by_kind.get(kind)
+            if line and line.expected:
+                before, ours = line.expected.time.value, line.ours.time.value
+                cells.append(f"{before:.0f} to {ours:.0f} ms, {line.over_expected}{mark}")
             else:
                 cells.append("-")
         rows.append(count_tables.row(*cells))
@@ -117,10 +117,10 @@ def _machine(result: Result) -> Iterator[str]:
     )
     for how in dict.fromkeys((returns.PLAIN, kernel.returns or returns.PLAIN)):
         lines = []
-        for one in headlines.chosen(judged, how):
-            case = one.ours.row.case
+        for line in headlines.chosen(judged, how):
+            case = line.ours.row.case
             if headlines.kind_of(case) and case.returns == how and not cases.is_copy(case):
-                lines.append(one)
+                lines.append(line)
         if lines:
             yield from ("", f"### {cases.returns_of(how)}", "", *_HEAD, *map(_row, lines))
     yield ""
@@ -131,20 +131,20 @@ def _changed(judged: Judged) -> str:
     changed = kept.changed(judged.result)
     if not changed:
         return ""
-    timed = {case.workload for case in judged.lines}
-    names = "everything" if len(changed) == len(timed) else ", ".join(f"`{one}`" for one in changed)
-    return f" Changed since: {names}."
+    names = ", ".join(f"`{name}`" for name in changed)
+    whole = len(changed) == len({case.workload for case in judged.lines})
+    return f" Changed since: {'everything' if whole else names}."
 
 
-def _row(one: Headline) -> str:
+def _row(line: Headline) -> str:
     return count_tables.row(
-        one.title,
-        f"{one.before.time.value:.1f}",
-        f"{one.expected.time.value:.1f}" if one.expected else "-",
-        f"{one.ours.time.value:.1f}",
-        f"{one.gain.headline:.2f}x ({one.interval})",
-        one.over_expected.replace("?", "-"),
-        one.share.replace("?", "-"),
+        line.title,
+        f"{line.before.time.value:.1f}",
+        f"{line.expected.time.value:.1f}" if line.expected else "-",
+        f"{line.ours.time.value:.1f}",
+        f"{line.gain.headline:.2f}x ({line.interval})",
+        line.over_expected.replace("?", "-"),
+        line.share.replace("?", "-"),
     )
 
 

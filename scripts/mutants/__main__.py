@@ -65,9 +65,9 @@ def main() -> int:
     base = trees.unpatched(words.BASE, sources.get(patches.lines()[-1]))
     pair = base, trees.with_topics(words.PATCHED, base, topics())
     key = cache.digest(
-        *(one.key for one in pair),
+        *(tree.key for tree in pair),
         *(_ROOT / "pagemint" / part for part in ("base", "bench", "results", "trees", "words.py")),
-        *(one for one in sorted((_ROOT / "tests").rglob("*.py")) if is_judged_by(one)),
+        *filter(is_judged_by, sorted((_ROOT / "tests").rglob("*.py"))),
         Path(__file__).parent,
         machine.compiler(),
     )
@@ -77,7 +77,7 @@ def main() -> int:
         judge = Judge(pair, Path(name))
         made = list(_order(faults.of_series(*pair, judge.covered), arguments.seed))
         known = known_faults(made)
-        waiting = [one for one in made if one.key not in verdicts.found]
+        waiting = [mutant for mutant in made if mutant.key not in verdicts.by_key]
         if waiting and arguments.minutes > 0:
             judge.prepare()
         end = time.monotonic() + 60 * arguments.minutes

@@ -58,7 +58,7 @@ class Mutant:
 
 def of_series(base: Tree, patched: Tree, paths: Iterable[str]) -> list[Mutant]:
     """Return every fault in the lines of some files that `base` does not have."""
-    found = []
+    mutants = []
     for path in sorted(paths):
         before = []
         if (base.path / path).exists():
@@ -79,15 +79,15 @@ def of_series(base: Tree, patched: Tree, paths: Iterable[str]) -> list[Mutant]:
                 if is_body and one_line.lstrip().startswith("/*") and one_line.endswith(";*/"):
                     one_line += " {}"
                 one_line += "\n"
-                found.append(Mutant(path, number, after[number - 1], one_line))
-    return found
+                mutants.append(Mutant(path, number, after[number - 1], one_line))
+    return mutants
 
 
 def _new_lines(before: list[str], after: list[str]) -> set[int]:
     """Return the numbers, from 1, of the lines that only `after` has."""
     matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
-    found: set[int] = set()
+    numbers: set[int] = set()
     for kind, _, _, first, end in matcher.get_opcodes():
         if kind != "equal":
-            found.update(range(first + 1, end + 1))
-    return found
+            numbers.update(range(first + 1, end + 1))
+    return numbers

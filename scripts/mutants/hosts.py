@@ -77,20 +77,20 @@ class HostBuilder:
             ]
             self._plain = link.compile_plain()
             self._given = link.stand_ins(self._plain)
-            glue = [join.compile_glue(one, half, work) for one in named]
+            glues = [join.compile_glue(tree, half, work) for tree in named]
             shared = work / "shared"
             shared.mkdir()
             self._gap = join.gap(0, shared)
             self._others = {
-                one.named.name: join.join(one, half, self._gap, shared) for one in glue[:2]
+                glue.named.name: join.join(glue, half, self._gap, shared) for glue in glues[:2]
             }
-        self._glue = glue[2]
+        self._glue = glues[2]
         self._commands = {
-            **{name: _command(file, built[1]) for name, file in glue[2].named.code.items()},
-            **{name: _command(one, one.parent) for name, one in glue[2].parts.items()},
+            **{name: _command(file, built[1]) for name, file in glues[2].named.code.items()},
+            **{name: _command(file, file.parent) for name, file in glues[2].parts.items()},
         }
-        needed = {need for one in self._commands.values() for need in one.needs}
-        inside = (one.relative_to(self._tree) for one in needed if one.is_relative_to(self._tree))
+        needed = {dep for command in self._commands.values() for dep in command.needs}
+        inside = (dep.relative_to(self._tree) for dep in needed if dep.is_relative_to(self._tree))
         self.sources = frozenset(map(str, inside)) - self._replaced.keys()
 
     def objects(self, path: str, text: str, work: Path) -> dict[str, Path]:
@@ -114,13 +114,13 @@ class HostBuilder:
             (over / name).parent.mkdir(parents=True, exist_ok=True)
             (over / name).write_text(content)
         there = {self._tree / name for name in changed}
-        found = {}
+        made = {}
         for name, command in self._commands.items():
             if there & command.needs:
-                made = over / f"{name.replace('/', '-')}"
-                self._compile(command, over, made)
-                found[name] = made
-        return found
+                target = over / name.replace("/", "-")
+                self._compile(command, over, target)
+                made[name] = target
+        return made
 
     def host(self, made: dict[str, Path], work: Path) -> None:
         """Link a host with some objects in place of those of the patched tree.
@@ -149,7 +149,7 @@ class HostBuilder:
             if not source.exists():
                 source.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(command.source, source)
-        first = " ".join(f"-I{over / one}" for one in _INCLUDES)
+        first = " ".join(f"-I{over / folder}" for folder in _INCLUDES)
         # WARN() names the file, so its directory must not show.
         first += f" -fmacro-prefix-map={over}/="
         # make check sees a new warning.
@@ -166,13 +166,13 @@ def code(made: Mapping[str, Path]) -> list[bytes]:
 
     UBSAN's data has that name. Those that are compared must be equally long.
     """
-    found = []
-    for one in made.values():
-        bare = one.with_suffix(".bare")
-        run(["objcopy", "--strip-debug", one, bare], what=f"stripping {one.name}")
-        name = str(one.parent).encode()
-        found.append(bare.read_bytes().replace(name, bytes(len(name))))
-    return found
+    contents = []
+    for file in made.values():
+        bare = file.with_suffix(".bare")
+        run(["objcopy", "--strip-debug", file, bare], what=f"stripping {file.name}")
+        name = str(file.parent).encode()
+        contents.append(bare.read_bytes().replace(name, bytes(len(name))))
+    return contents
 
 
 def _command(made: Path, directory: Path) -> _Command:

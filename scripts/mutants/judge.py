@@ -138,7 +138,7 @@ class Judge:
         counted = ""
         # Where stores land late, tests see what a drain is for, and not only that it is there.
         first = "late" if mutant.drops_drain else "mask"
-        for config, builder in sorted(self._builders.items(), key=lambda one: one[0] != first):
+        for config, builder in sorted(self._builders.items(), key=lambda item: item[0] != first):
             if (config, mutant.path) not in self._unchanged:
                 continue
             try:
@@ -150,7 +150,7 @@ class Judge:
             differs = True
             builder.host(made, work)
             kernel = _kernel(mutant, text, work)
-            for suite in (one for one in _SUITES[config] if one in _COVER[mutant.path]):
+            for suite in (name for name in _SUITES[config] if name in _COVER[mutant.path]):
                 limit = _SLOWER * self._suites[f"{config} {suite}"] + _SLACK
                 by = _failing(suite, config, work / "linked", kernel, limit)
                 if by and suite != COUNTS:
@@ -182,8 +182,8 @@ class Judge:
                 if not running:
                     return
                 done, _ = wait(running, return_when=FIRST_COMPLETED)
-                for one in done:
-                    yield running.pop(one), one.result()
+                for future in done:
+                    yield running.pop(future), future.result()
 
 
 _judge: Judge
@@ -238,7 +238,7 @@ def _failing(suite: str, config: str, host: Path, kernel: Path, limit: float | N
         text=True,
     )
     try:
-        said, _ = child.communicate(timeout=limit)
+        output, _ = child.communicate(timeout=limit)
     except subprocess.TimeoutExpired:
         return f"test_{suite}.py, which did not end"
     finally:
@@ -246,9 +246,9 @@ def _failing(suite: str, config: str, host: Path, kernel: Path, limit: float | N
         child.wait()
     if child.returncode == pytest.ExitCode.OK:
         return None
-    for line in said.splitlines():
+    for line in output.splitlines():
         if line.startswith(("FAILED ", "ERROR ")):
             return line.split()[1].split("[")[0].split("/")[-1]
     if child.returncode == pytest.ExitCode.INTERRUPTED:
         raise KeyboardInterrupt
-    return f"test_{suite}.py, which ended with status {child.returncode}: {said[-500:].strip()}"
+    return f"test_{suite}.py, which ended with status {child.returncode}: {output[-500:].strip()}"

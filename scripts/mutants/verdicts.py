@@ -28,12 +28,12 @@ class Verdicts:
 
     def __init__(self, file: Path) -> None:
         self._file = file
-        self.found = {one["mutant"]: Verdict(**one) for one in journal.read(file)}
+        self.by_key = {entry["mutant"]: Verdict(**entry) for entry in journal.read(file)}
 
     def add(self, verdict: Verdict) -> None:
         """Keep a verdict."""
         journal.add(self._file, asdict(verdict))
-        self.found[verdict.mutant] = verdict
+        self.by_key[verdict.mutant] = verdict
 
 
 def known_faults(made: Collection[Mutant]) -> Known:
@@ -44,13 +44,12 @@ def known_faults(made: Collection[Mutant]) -> Known:
     """
     # An entry without `after` stands for all faults of a line.
     known = {
-        (one["path"], one["before"], one.get("after", "")): name
+        (entry["path"], entry["before"], entry.get("after", "")): name
         for name, table in tomllib.loads(_KNOWN.read_text()).items()
-        for one in table
+        for entry in table
     }
-    there = {
-        (one.path, one.before.strip(), after) for one in made for after in ("", one.after.strip())
-    }
+    faults = ((mutant.path, mutant.before.strip(), mutant.after.strip()) for mutant in made)
+    there = {(path, before, text) for path, before, after in faults for text in ("", after)}
     for path, before, after in known.keys() - there:
         raise Failure(f"{_KNOWN.name}: {path} has no {before} -> {after}", "remove the entry")
     if wrong := set(known.values()) - {"argued", "guests"}:
@@ -70,7 +69,7 @@ class Table:
     def __init__(self, made: Collection[Mutant], known: Known, verdicts: Verdicts) -> None:
         """Take the mutants, the entries of tests/mutants.toml, and the verdicts so far."""
         self.outcomes: dict[Mutant, str] = {}
-        self._verdicts = verdicts.found
+        self._verdicts = verdicts.by_key
         for mutant in made:
             verdict = self._verdicts.get(mutant.key)
             outcome = verdict.outcome if verdict else "left"
@@ -81,13 +80,13 @@ class Table:
 
     def rows(self) -> dict[str, Counter[str]]:
         """Return how many mutants of each file, and of all files, had each outcome."""
-        found: dict[str, Counter[str]] = defaultdict(Counter)
+        rows: dict[str, Counter[str]] = defaultdict(Counter)
         for mutant, outcome in self.outcomes.items():
             for name in (mutant.path, *([_DRAINS] if mutant.drops_drain else ()), "all"):
-                found[name].update(["made", outcome])
+                rows[name].update(["made", outcome])
         # The sums stand behind the files.
-        names = sorted(found, key=lambda name: (name == "all", name == _DRAINS, name))
-        return {name: found[name] for name in names}
+        names = sorted(rows, key=lambda name: (name == "all", name == _DRAINS, name))
+        return {name: rows[name] for name in names}
 
     def drains_not_caught(self) -> list[Mutant]:
         """Return the dropped drains that the suite with late stores was to catch and did not.
@@ -100,8 +99,8 @@ class Table:
             by_any = mutant.path == LATE_HEADER
             return verdict.outcome == "caught" and (by_any or verdict.by.startswith(_LATE_SUITE))
 
-        judged = (one for one in self.outcomes if one.key in self._verdicts)
-        return [one for one in judged if one.drops_drain and not is_caught(one)]
+        judged = (mutant for mutant in self.outcomes if mutant.key in self._verdicts)
+        return [mutant for mutant in judged if mutant.drops_drain and not is_caught(mutant)]
 
     def survivors(self) -> list[Mutant]:
         """Return the mutants that no test saw."""
@@ -116,9 +115,9 @@ class Table:
 
     def show(self) -> None:
         """Print the table, and then the survivors."""
-        print(f"{'':44}" + "".join(f"{one:>9}" for one in _COLUMNS))
+        print(f"{'':44}" + "".join(f"{name:>9}" for name in _COLUMNS))
         for path, counts in self.rows().items():
-            print(f"{path:44}" + "".join(f"{counts[one]:9}" for one in _COLUMNS))
+            print(f"{path:44}" + "".join(f"{counts[name]:9}" for name in _COLUMNS))
         for mutant in self.survivors():
             print(f"survived: {mutant}")
 
@@ -127,7 +126,7 @@ class Table:
         body = {
             "machine": machine.about(),
             "files": {
-                path: {one: row[one] for one in _COLUMNS} for path, row in self.rows().items()
+                path: {name: row[name] for name in _COLUMNS} for path, row in self.rows().items()
             },
             "survived": [str(mutant) for mutant in self.survivors()],
         }
