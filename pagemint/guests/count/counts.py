@@ -52,8 +52,8 @@ _SHARE = 1000  # a function is kept if it has more than 1/1000 of the instructio
 
 def emulated() -> str:
     """Return the emulated CPU and the emulator."""
-    said = run_program(["qemu-system-x86_64", "--version"], what="asking QEMU for its version")
-    version = re.search(r"version (\S+)", said)
+    output = run_program(["qemu-system-x86_64", "--version"], what="asking QEMU for its version")
+    version = re.search(r"version (\S+)", output)
     return f"{CPU}, QEMU {version[1] if version else 'of an unknown version'}"
 
 
@@ -67,20 +67,20 @@ def run(kernels: list[Kernel], limit: float) -> list[Operation]:
     Raises:
         Failure: a guest fails, or the plugin cannot be compiled.
     """
-    found = []
+    operations = []
     for kernel in kernels:
         with step(f"counting operations in the {kernel.variant} kernel, some minutes"):
             if isinstance(kernel, StockKernel):
-                found += count(kernel, limit, "stock-operations")
+                operations += count(kernel, limit, "stock-operations")
             else:
-                found += count(kernel, limit)
-                found += count(kernel, limit, "operations-hot-added", spare=SPARE)
+                operations += count(kernel, limit)
+                operations += count(kernel, limit, "operations-hot-added", spare=SPARE)
                 for mode in kernel.deferred_init:
                     append = f"deferred_init={mode} init_on_alloc=0"  # latencies without zeroing
-                    found += count(kernel, limit, "operations-boot-memory", append=append)
+                    operations += count(kernel, limit, "operations-boot-memory", append=append)
         if not isinstance(kernel, StockKernel):
-            found += boots(kernel, limit)
-    return found
+            operations += boots(kernel, limit)
+    return operations
 
 
 def boots(kernel: Kernel, limit: float, memory: Iterable[int] = MEMORY) -> list[Operation]:
@@ -91,12 +91,12 @@ def boots(kernel: Kernel, limit: float, memory: Iterable[int] = MEMORY) -> list[
         limit: seconds that a guest may take.
         memory: bytes of memory of the guests.
     """
-    found = []
+    operations = []
     for size, mode in itertools.product(memory, kernel.deferred_init):
         name = f"{BOOT}{format_power(size)}, {mode}"
         with step(f"counting the {name} of the {kernel.variant} kernel"):
-            found.append(_boot(kernel, limit, name, size, f"deferred_init={mode}"))
-    return found
+            operations.append(_boot(kernel, limit, name, size, f"deferred_init={mode}"))
+    return operations
 
 
 def _boot(kernel: Kernel, limit: float, name: str, memory: int, append: str) -> Operation:
@@ -115,8 +115,8 @@ def _boot(kernel: Kernel, limit: float, name: str, memory: int, append: str) -> 
             )
         (counted,) = count_plugin.windows(directory)
         tree: Literal["base", "patched"] = "patched" if kernel.variant == PATCHED else "base"
-        found = operation(tree, name, memory, counted)
-        return replace(found, resident=count_plugin.resident(directory))
+        boot = operation(tree, name, memory, counted)
+        return replace(boot, resident=count_plugin.resident(directory))
 
 
 def count(
@@ -192,5 +192,5 @@ def operation(
         or counts.instructions * _SHARE > total.instructions
         or (counts.stored + counts.loaded) * _SHARE > total.stored + total.loaded
     }
-    by_size = sorted(kept, key=lambda one: (kept[one].instructions, one), reverse=True)
-    return Operation(name, tree, size, total, {one: kept[one] for one in by_size})
+    by_size = sorted(kept.items(), key=lambda item: (item[1].instructions, item[0]), reverse=True)
+    return Operation(name, tree, size, total, dict(by_size))

@@ -71,30 +71,30 @@ def functions(symbols: str) -> list[tuple[int, str]]:
             names[at] = OTHER
         elif kind in "tTwW" and not name.startswith(("__pfx_", "__cfi_")):
             bare = re.split(r"\.(?:cold|isra|constprop|part)\b", name)[0]
-            both = (bare, names.get(at, bare))
-            names[at] = min(both, key=lambda one: (len(one) - len(one.lstrip("_")), one))
+            aliases = (bare, names.get(at, bare))
+            names[at] = min(aliases, key=lambda alias: (len(alias) - len(alias.lstrip("_")), alias))
     return sorted(names.items())
 
 
 def windows(directory: Path) -> list[dict[str, Counts]]:
     """Return the counts of each function in each window, from the files of the plugin."""
-    found: list[dict[str, Counts]] = []
+    by_window: list[dict[str, Counts]] = []
     for line in (directory / _OUT).read_text().splitlines():
         number, name, *counts = line.split()
-        while len(found) <= int(number):
-            found.append({})
-        known, new = found[-1], Counts(*map(int, counts))
+        while len(by_window) <= int(number):
+            by_window.append({})
+        known, new = by_window[-1], Counts(*map(int, counts))
         known[name] = known[name] + new if name in known else new
-    return found
+    return by_window
 
 
 def resident(directory: Path) -> int:
     """Return the bytes of the guest's memory that the host backed at the last mark."""
     text = (directory / _MAPPINGS).read_text()
-    found = 0
+    total_kib = 0
     for mapping in re.split(r"^(?=[0-9a-f]+-[0-9a-f]+ )", text, flags=re.MULTILINE):
         # QEMU asks for huge pages for a guest's memory, and for the code that it makes of it,
         # which is executable.
         if re.match(r"\S+ rw-", mapping) and re.search(r"^VmFlags:.* hg\b", mapping, re.MULTILINE):
-            found += sum(int(kib) for kib in re.findall(r"^Rss: +(\d+) kB", mapping, re.MULTILINE))
-    return found << 10
+            total_kib += sum(map(int, re.findall(r"^Rss: +(\d+) kB", mapping, re.MULTILINE)))
+    return total_kib << 10

@@ -96,13 +96,13 @@ def _states(block: Path, pages: int) -> list[str]:
     """Return the state of the first pages of a block: absent, free (first of a chunk) or other."""
     (PROBE / "scan_pfn").write_text(str(_first(block)))
     (PROBE / "scan_pages").write_text(str(pages))
-    found: list[str] = []
+    states: list[str] = []
     for line in (PROBE / "states").read_text().splitlines():
         count, references, kind, flags = line.split()
         # A tail page of a free chunk looks like one of a large folio that is in use.
         free = kind == "buddy" and (references, flags) == ("0", "0")
-        found += [kind if kind == "absent" else "free" if free else "other"] * int(count)
-    return found
+        states += [kind if kind == "absent" else "free" if free else "other"] * int(count)
+    return states
 
 
 def _anonymous(size: int) -> mmap.mmap:
@@ -152,8 +152,8 @@ def _chunks(file: Path) -> Iterator[bytes]:
 def _fail() -> str:
     """Report memory failures of free pages: in a block without struct pages, and in it again."""
     pages = SECTION // PAGE
-    with_room = (one for one in reversed(_blocks()) if "free" in _states(one, pages)[pages // 2 :])
-    block = next(reversed(deferred_blocks()), None) or next(with_room)
+    roomy = (path for path in reversed(_blocks()) if "free" in _states(path, pages)[pages // 2 :])
+    block = next(reversed(deferred_blocks()), None) or next(roomy)
     before = meminfo()["HardwareCorrupted"]
     for file in ("hard_offline_page", "soft_offline_page"):
         # Not beside each other: what is left of a split block is allocated first.
@@ -222,7 +222,7 @@ def _take_gigantic_pages() -> str:
 
 def _take_contiguous() -> str:
     """Allocate from the contiguous memory that boot reserved, and free it."""
-    (area,) = (one for one in CMA.iterdir() if (one / "alloc").exists())
+    (area,) = (path for path in CMA.iterdir() if (path / "alloc").exists())
     put(area / "alloc", str(PIECE))
     taken = int((area / "used").read_text())
     put(area / "free", str(PIECE))
@@ -265,13 +265,13 @@ def _fill_local_node() -> str:
     (free,) = re.findall(r"MemFree: +(\d+) kB", (NODES / "node0/meminfo").read_text())
     others, elsewhere = deferred() - deferred(0), _numa_miss()
     size = (int(free) << 10) * 3 // 4 // ALIGN * ALIGN
-    said = _hold(size)
+    finding = _hold(size)
     missed = _numa_miss() - elsewhere
     os.sched_setaffinity(0, cpus)
     expect(missed * PAGE < size // 50, f"{missed} pages are on another node")
     grown = others - (deferred() - deferred(0))
     expect(grown <= SECTION, f"{grown} bytes of other nodes got struct pages")
-    return f"{said}, {missed} pages elsewhere"
+    return f"{finding}, {missed} pages elsewhere"
 
 
 def _numa_miss() -> int:

@@ -51,8 +51,8 @@ def memmap_bytes() -> int | None:
 
     None before Linux 6.11, which does not count them.
     """
-    found = re.search(r"^nr_memmap(?:_pages)? (\d+)$", VMSTAT.read_text(), re.MULTILINE)
-    return int(found[1]) * mmap.PAGESIZE if found else None
+    match = re.search(r"^nr_memmap(?:_pages)? (\d+)$", VMSTAT.read_text(), re.MULTILINE)
+    return int(match[1]) * mmap.PAGESIZE if match else None
 
 
 def memmap_growth(before: int | None) -> int | None:
@@ -194,10 +194,10 @@ class PrivateMemory(Device):
 
 def the_one(pattern: str, directory: str) -> Path:
     """Return the one file in `directory` that matches `pattern`."""
-    found = sorted(Path(directory).glob(pattern))
-    if len(found) != 1:
-        raise RuntimeError(f"there are {len(found)} of {directory}/{pattern}, not one")
-    return found[0]
+    paths = sorted(Path(directory).glob(pattern))
+    if len(paths) != 1:
+        raise RuntimeError(f"there are {len(paths)} of {directory}/{pattern}, not one")
+    return paths[0]
 
 
 def unbound_dax() -> tuple[str, int]:

@@ -80,26 +80,25 @@ def kexec(modes: Modes, image: Path, kept: Path) -> Iterator[Record]:
         image: the image of this kernel, which is booted again.
         kept: a file for the hashes of the first boot. If it is there, this is the second one.
     """
-    hashes = []
+    hashes = ""
     for driver, where in (("pfn", "ram"), ("dax", "pmem")):
         device = Namespace(driver, where)
         for mode in modes.names:
             modes.choose(mode)
-            hashes.append(f"{driver} {mode} {_hash(device)}\n")
-    found = "".join(hashes)
+            hashes += f"{driver} {mode} {_hash(device)}\n"
     if kept.exists():
-        yield from check("binds after kexec", _compared, found, kept.read_text())
+        yield from check("binds after kexec", _compared, hashes, kept.read_text())
         return
-    kept.write_text(found)
+    kept.write_text(hashes)
     _boot(image)
 
 
 def _hash(device: Device) -> str:
     """Bind a device, hash its memmap, and unbind it."""
     device.bind()
-    found = (PROBE / "hash").read_text().strip()
+    digest = (PROBE / "hash").read_text().strip()
     device.unbind()
-    return found
+    return digest
 
 
 def _reference(modes: Modes, device: Device) -> str:
@@ -122,9 +121,9 @@ def _pressed(modes: Modes, count: int, make: Callable[[], Device], free: int) ->
                 expect(error.errno == errno.ENOMEM, f"{mode}: {error}")
                 refused += 1
             else:
-                found = (PROBE / "hash").read_text().strip()
+                digest = (PROBE / "hash").read_text().strip()
                 device.unbind()
-                expect(found == wanted, f"{mode}: the memmap differs")
+                expect(digest == wanted, f"{mode}: the memmap differs")
                 bound += 1
             grown = memmap_growth(before) or 0
             expect(not grown, f"{mode}: {grown:+} bytes of memmaps stay")
@@ -222,7 +221,7 @@ def _boot(image: Path) -> None:
     raise RuntimeError("kexec did not boot the kernel")
 
 
-def _compared(found: str, before: str) -> str:
-    expect(found == before, f"the hashes differ: {found!r}, not {before!r}")
+def _compared(hashes: str, before: str) -> str:
+    expect(hashes == before, f"the hashes differ: {hashes!r}, not {before!r}")
     handover = re.findall(r"KHO: .*", run("dmesg"))
-    return f"{len(found.splitlines())} hashes; {'; '.join(handover) or 'no handover'}"
+    return f"{len(hashes.splitlines())} hashes; {'; '.join(handover) or 'no handover'}"

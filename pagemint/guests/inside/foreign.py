@@ -80,16 +80,16 @@ def devdax(device: Device) -> Iterator[Record]:
 def _dev_dax() -> str:
     path = the_one("dax*.*", "/dev")
     argv = (f"--filename={path}", "--ioengine=dev-dax", f"--size={16 * ALIGN}", "--bs=4k", *JOB)
-    found = _fio(*argv, "--do_verify=1", "--thread")
-    expect(found["read"]["io_bytes"] >= 16 * ALIGN, "fio did not read all of it back")
-    return f"{found['read']['io_bytes'] >> 20} MiB verified"
+    result = _fio(*argv, "--do_verify=1", "--thread")
+    expect(result["read"]["io_bytes"] >= 16 * ALIGN, "fio did not read all of it back")
+    return f"{result['read']['io_bytes'] >> 20} MiB verified"
 
 
 def _fio(*argv: str) -> Record:
     """Run a job of fio, and return its result."""
-    said = run("fio", "--output-format=json", *argv)
-    expect("{" in said, f"fio said no result, but {said.strip()}")
-    job: Record = json.loads(said[said.index("{") :])["jobs"][0]
+    output = run("fio", "--output-format=json", *argv)
+    expect("{" in output, f"fio said no result, but {output.strip()}")
+    job: Record = json.loads(output[output.index("{") :])["jobs"][0]
     return job
 
 
@@ -169,18 +169,18 @@ def ran(
         start_new_session=True,
     ) as child:
         try:
-            said, _ = child.communicate(timeout=patience)
+            output, _ = child.communicate(timeout=patience)
         except subprocess.TimeoutExpired:
             os.killpg(child.pid, signal.SIGKILL)
-            said, _ = child.communicate()
-            said += f"\nit took longer than {patience} s"
-    return subprocess.CompletedProcess(argv, child.returncode, said)
+            output, _ = child.communicate()
+            output += f"\nit took longer than {patience} s"
+    return subprocess.CompletedProcess(argv, child.returncode, output)
 
 
 def judged(name: str, done: subprocess.CompletedProcess[str], skipped: Sequence[int]) -> Record:
     """Return the record of a program whose status says how it ended."""
     outcome = "skip" if done.returncode in skipped else "fail" if done.returncode else "pass"
     lines = done.stdout.strip().splitlines()
-    said = [line for line in lines if "fail:" in line or "error:" in line] or lines[-1:]
-    told = said[0] if said and outcome != "pass" else ""
-    return {"check": name, "outcome": outcome, "said": told, "must_pass": False}
+    reasons = [line for line in lines if "fail:" in line or "error:" in line] or lines[-1:]
+    reason = reasons[0] if reasons and outcome != "pass" else ""
+    return {"check": name, "outcome": outcome, "said": reason, "must_pass": False}

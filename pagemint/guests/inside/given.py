@@ -75,14 +75,14 @@ def _xfstests(suite: Path, kind: str) -> Iterator[Record]:
             patience=XFSTESTS_PATIENCE,
             HOST_OPTIONS=str(config),
         )
-        found = results / "result.xml"
-        expect(found.exists(), f"xfstests wrote no result, but {done.stdout[-200:]!r}")
-        for case in ElementTree.parse(found).getroot().iter("testcase"):
+        report = results / "result.xml"
+        expect(report.exists(), f"xfstests wrote no result, but {done.stdout[-200:]!r}")
+        for case in ElementTree.parse(report).getroot().iter("testcase"):
             trouble = next((part for part in case if part.tag in ("skipped", "failure")), None)
             outcome = "pass" if trouble is None else "skip" if trouble.tag == "skipped" else "fail"
-            said = "" if trouble is None else trouble.get("message", "").strip()
+            reason = "" if trouble is None else trouble.get("message", "").strip()
             check = f"{case.get('name')} on {kind}"
-            yield {"check": check, "outcome": outcome, "said": said, "must_pass": False}
+            yield {"check": check, "outcome": outcome, "said": reason, "must_pass": False}
 
 
 def ndctl(build: Path, modules: Path) -> Iterator[Record]:
@@ -92,9 +92,8 @@ def ndctl(build: Path, modules: Path) -> Iterator[Record]:
         build: the build directory of ndctl, configured with its destructive tests.
         modules: the directory with lib/modules, which has the mocked drivers of the kernel's.
     """
-    known = {
-        one["name"]: one for one in json.loads((build / "meson-info/intro-tests.json").read_text())
-    }
+    listing = (build / "meson-info/intro-tests.json").read_text()
+    known = {test["name"]: test for test in json.loads(listing)}
     for name in NDCTL_TESTS:
         expect(
             name in known,

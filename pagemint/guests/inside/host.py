@@ -61,22 +61,22 @@ def _as_it_was(device: Device) -> None:
 
 def _lists(device: Device) -> str:
     lines = run(PAGEMINT, "host").splitlines()
-    found = [line for line in lines if device.name in line and "free" in line]
-    expect(len(found) == 1, f"it does not list {device.name} as free: {lines}")
+    entries = [line for line in lines if device.name in line and "free" in line]
+    expect(len(entries) == 1, f"it does not list {device.name} as free: {lines}")
     _as_it_was(device)
-    return " ".join(found[0].split())
+    return " ".join(entries[0].split())
 
 
 def _refuses(device: Device, why: str) -> str:
     try:
         run(PAGEMINT, "host", "--device", device.name, "--yes")
     except RuntimeError as error:
-        said = str(error).partition("pagemint: ")[2]
+        message = str(error).partition("pagemint: ")[2]
     else:
         raise RuntimeError("it did not refuse")
-    expect(why in said, f"it does not say why: {said}")
+    expect(why in message, f"it does not say why: {message}")
     _as_it_was(device)
-    return said
+    return message
 
 
 def _mounted(device: Device, disk: Path) -> str:

@@ -184,7 +184,7 @@ def _step(step: Callable[[], object], first: int, pages: int, plugged: int) -> s
 
 def _looked_at(first: int, pages: int, plugged: int) -> str:
     """Check the pages of a device of which `plugged` are free; return their state in words."""
-    text, found = _states(first, pages), Counter[str]()
+    text, totals = _states(first, pages), Counter[str]()
     for line in text.splitlines():
         count, references, kind, flags = line.split()
         if kind == "absent":
@@ -192,12 +192,12 @@ def _looked_at(first: int, pages: int, plugged: int) -> str:
         kept = kind == "offline" and references == "1" and flags in ("0", _DIRTY)
         free = kind in ("none", "buddy") and references == "0" and flags == "0"
         expect(kept or free, f"{count} pages: {references} references, {kind}, flags {flags}")
-        found["kept" if kept else "free"] += int(count)
-    expect(found["free"] == plugged, f"{found['free']} pages are free, not {plugged}")
+        totals["kept" if kept else "free"] += int(count)
+    expect(totals["free"] == plugged, f"{totals['free']} pages are free, not {plugged}")
     # The driver has kept the others of its memory blocks.
     others = -plugged % (SECTION // PAGE)
-    expect(found["kept"] == others, f"{found['kept']} pages are kept, not {others}")
-    return f"{found['free']} pages free, {found['kept']} kept, states {_digest(text)}"
+    expect(totals["kept"] == others, f"{totals['kept']} pages are kept, not {others}")
+    return f"{totals['free']} pages free, {totals['kept']} kept, states {_digest(text)}"
 
 
 def _states(first: int, pages: int) -> str:
@@ -217,11 +217,11 @@ def _fail_kept(first: int, pages: int) -> str:
     expect(kept > 0, "no page is kept")
     try:
         put(MEMORY / "hard_offline_page", str(kept * PAGE))
-        said = "accepted"
+        answer = "accepted"
     except OSError as error:
-        said = f"refused: {error.strerror}"
+        answer = f"refused: {error.strerror}"
     corrupted = meminfo()["HardwareCorrupted"] // PAGE
-    return f"{said}, {corrupted} corrupted, states {_digest(_states(first, pages))}"
+    return f"{answer}, {corrupted} corrupted, states {_digest(_states(first, pages))}"
 
 
 def _digest(text: str) -> str:

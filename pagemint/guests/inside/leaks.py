@@ -90,6 +90,6 @@ def _kmemleak() -> str:
     # It reports a new object only after the second scan.
     for _ in range(2):
         KMEMLEAK.write_text("scan")
-    found = KMEMLEAK.read_text()
-    expect(not found, found)
+    report = KMEMLEAK.read_text()
+    expect(not report, report)
     return "nothing"

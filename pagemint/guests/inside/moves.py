@@ -115,9 +115,8 @@ def _huge_bytes(start: int, end: int) -> int:
     """Return the bytes from `start` to `end` that are mapped by entries of 2 MiB."""
     inside, total = False, 0
     for line in Path("/proc/self/smaps").read_text().splitlines():
-        found = re.match(r"([0-9a-f]+)-([0-9a-f]+) ", line)
-        if found:
-            inside = int(found[1], 16) < end and int(found[2], 16) > start
+        if match := re.match(r"([0-9a-f]+)-([0-9a-f]+) ", line):
+            inside = int(match[1], 16) < end and int(match[2], 16) > start
         elif inside and line.startswith("AnonHugePages:"):
             total += int(line.split()[1]) << 10
     return total

@@ -286,7 +286,7 @@ def _kmem(marks: Operations) -> Iterator[Record]:
     block = int((MEMORY / "block_size_bytes").read_text(), 16)
     for count, bind in zip(BLOCKS, ("new_id", "bind"), strict=True):
         added = marks.around("add kmem", size, partial((driver / bind).write_text, name))
-        new = sorted(set(MEMORY.glob("memory*")) - old, key=lambda one: int(one.name[6:]))[:count]
+        new = sorted(set(MEMORY.glob("memory*")) - old, key=lambda path: int(path.name[6:]))[:count]
         expect(len(new) == count, f"{len(new)} memory blocks were added, not {count}")
         online = marks.around(
             f"online {count} blocks", count * block, partial(_change, new, "online_movable")

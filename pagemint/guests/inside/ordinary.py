@@ -44,12 +44,12 @@ def _cycles(count: int, modes: Modes) -> str:
             mode = modes.names[number % len(modes.names)]
             modes.choose(mode)
             run("daxctl", "reconfigure-device", "--mode=system-ram", dax)
-            found = sizes(node)
-            expect(bool(found), f"node {node} has no memory in round {number} ({mode})")
+            lines = sizes(node)
+            expect(bool(lines), f"node {node} has no memory in round {number} ({mode})")
             check_zones(modes)
             holes += _leave_a_hole(node, modes)
-            first = first or found
-            expect(found == first, f"round {number} ({mode}): {found}, not {first}")
+            first = first or lines
+            expect(lines == first, f"round {number} ({mode}): {lines}, not {first}")
             _use(node, number)
             run("daxctl", "reconfigure-device", "--mode=devdax", "--force", dax)
             check_zones(modes)
@@ -59,8 +59,8 @@ def _cycles(count: int, modes: Modes) -> str:
 def _leave_a_hole(node: int, modes: Modes) -> bool:
     """Take a block between two movable ones offline and back; return whether there is one."""
     every = Path(f"/sys/devices/system/node/node{node}").glob("memory[0-9]*")
-    movable = [one for one in every if (one / "valid_zones").read_text() == "Movable\n"]
-    movable.sort(key=lambda one: int(one.name.removeprefix("memory")))
+    movable = [path for path in every if (path / "valid_zones").read_text() == "Movable\n"]
+    movable.sort(key=lambda path: int(path.name.removeprefix("memory")))
     if len(movable) < 3:
         return False
     block = movable[len(movable) // 2] / "state"
@@ -115,8 +115,8 @@ def boot() -> Iterator[Record]:
 
 def deferred_init() -> str:
     """Return the value of deferred_init= with which the kernel was booted."""
-    found = re.search(r"\bdeferred_init=(\S+)", Path("/proc/cmdline").read_text())
-    return found[1] if found else "eager"
+    match = re.search(r"\bdeferred_init=(\S+)", Path("/proc/cmdline").read_text())
+    return match[1] if match else "eager"
 
 
 def wait_for_background(mode: str) -> None:
@@ -204,5 +204,5 @@ def _blocks() -> dict[tuple[str, str], int]:
     """Return the number of pageblocks in each node and zone, of all types together."""
     text = Path("/proc/pagetypeinfo").read_text()
     _, _, table = text.partition("Number of blocks type")
-    found = re.findall(r"^Node (\d+), zone +(\S+) +([\d ]+)$", table, re.MULTILINE)
-    return {(node, zone): sum(map(int, counts.split())) for node, zone, counts in found}
+    rows = re.findall(r"^Node (\d+), zone +(\S+) +([\d ]+)$", table, re.MULTILINE)
+    return {(node, zone): sum(map(int, counts.split())) for node, zone, counts in rows}

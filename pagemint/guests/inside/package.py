@@ -96,9 +96,9 @@ def _install(root: Path, deb: Path) -> str:
 
 def _built(root: Path) -> Path:
     """Return the module that DKMS installed, below `root`; some kernels have theirs compressed."""
-    found = list((root / BUILT).glob("pagemint.ko*"))
-    expect(len(found) == 1, f"DKMS has {len(found)} modules in {BUILT}, not one")
-    return found[0].relative_to(root)
+    modules = list((root / BUILT).glob("pagemint.ko*"))
+    expect(len(modules) == 1, f"DKMS has {len(modules)} modules in {BUILT}, not one")
+    return modules[0].relative_to(root)
 
 
 def _use(root: Path, device: Device) -> str:
@@ -159,7 +159,7 @@ def _make_key(root: Path) -> None:
 
 def _purge(root: Path) -> str:
     _inside(root, "apt-get", "purge", "-y", NAME)
-    found = [str(path) for name in LEFT for path in root.glob(name)]
-    found += [str(path) for path in (root / "lib/modules").rglob("pagemint.ko*")]
-    expect(not found, f"it left {found}")
+    left = [str(path) for name in LEFT for path in root.glob(name)]
+    left += [str(path) for path in (root / "lib/modules").rglob("pagemint.ko*")]
+    expect(not left, f"it left {left}")
     return "nothing is left"

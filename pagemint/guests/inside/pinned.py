@@ -87,9 +87,9 @@ def _unused() -> str:
 
 def _freed(work: Callable[[], str]) -> str:
     before = references()
-    said = work()
+    finding = work()
     expect(references() == before, f"{references() - before} references are left")
-    return said
+    return finding
 
 
 @contextmanager
@@ -189,7 +189,7 @@ def _together() -> str:
             with _mapped() as memory:
                 memory[task] = task
 
-    ended = [status_of(one) for one in [child(partial(touch, task)) for task in range(TASKS)]]
+    ended = [status_of(pid) for pid in [child(partial(touch, task)) for task in range(TASKS)]]
     expect(not any(ended), f"the processes ended with {ended}")
     return f"{TASKS} processes, {ROUNDS} times"
 

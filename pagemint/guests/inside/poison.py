@@ -46,12 +46,12 @@ def _in_a_file(device: Device, kind: str) -> str:
         with mounted(kind, block) as directory:
             path = directory / "data"
             path.write_bytes(bytes(ALIGN))
-            said = _in(path)
+            finding = _in(path)
             try:
                 path.read_bytes()
             except OSError as error:
-                return f"{said}; a read: {_name(error)}"
-            return f"{said}; a read succeeds"
+                return f"{finding}; a read: {_name(error)}"
+            return f"{finding}; a read succeeds"
 
     return _clean(device, work)
 
@@ -59,18 +59,18 @@ def _in_a_file(device: Device, kind: str) -> str:
 def _clean(device: Device, work: Callable[[], str]) -> str:
     """Work on a device, and check that a rebind leaves nothing of it in the memmap."""
     wanted = (PROBE / "hash").read_text()
-    said = work()
+    finding = work()
     device.unbind()
     device.bind()
     expect((PROBE / "hash").read_text() == wanted, "a rebind leaves another memmap")
-    return said
+    return finding
 
 
 def _in(path: Path) -> str:
     """Poison the last page of the device, and one of a file that a process has mapped."""
     before = _counters()
     _, start, pages = last_range()
-    said = [f"an unused page: {_inject(start + pages - 1)}"]
+    findings = [f"an unused page: {_inject(start + pages - 1)}"]
     parent, other = socket.socketpair()
     with parent:
         with other:
@@ -78,17 +78,17 @@ def _in(path: Path) -> str:
         try:
             frame = parent.recv(32)
             expect(bool(frame), "the process could not map the page")
-            said.append(f"a mapped one: {_inject(int(frame))}")
+            findings.append(f"a mapped one: {_inject(int(frame))}")
             code = parent.recv(32).decode()
         finally:
             status = status_of(user)
     expect(code in BUS_CODES, f"the user of the page saw no SIGBUS, but {code!r}")
     expect(status in (0, -signal.SIGBUS), f"the user of the page ended with {status}")
-    said.append(f"SIGBUS with code {code}; another touch: {'SIGBUS' if status else 'done'}")
+    findings.append(f"SIGBUS with code {code}; another touch: {'SIGBUS' if status else 'done'}")
     after = _counters()
     changed = [f"{name} +{after[name] - old}" for name, old in before.items() if after[name] - old]
     expect(bool(changed), "no counter changed")
-    return "; ".join([*said, *changed])
+    return "; ".join([*findings, *changed])
 
 
 def _use(path: Path, other: socket.socket) -> None:

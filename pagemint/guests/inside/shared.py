@@ -99,9 +99,9 @@ class _Fsdax(Namespace):
 def shown() -> list[int]:
     """Return how many sections the kernel says share a memmap, and how many have their own."""
     line = SECTIONS.read_text()
-    found = re.fullmatch(r"\[range 0x\w+-0x\w+\] shared (\d+) own (\d+)\n", line)
-    expect(found is not None, f"{SECTIONS} has: {line}")
-    return [int(number) for number in found.groups()] if found else []
+    match = re.fullmatch(r"\[range 0x\w+-0x\w+\] shared (\d+) own (\d+)\n", line)
+    expect(match is not None, f"{SECTIONS} has: {line}")
+    return [int(number) for number in match.groups()] if match else []
 
 
 def populated(path: Path, where: str) -> str:
@@ -206,7 +206,7 @@ def _use_together(device: _Fsdax, path: Path) -> str:
     """Let processes touch the pages of a file: each its own ones, some forwards, some backwards."""
     with _mapped(path, LARGE) as memory:
         children = [child(partial(_touch_every, memory, task)) for task in range(TASKS)]
-        ended = [status_of(one) for one in children]
+        ended = [status_of(pid) for pid in children]
         expect(not any(ended), f"the processes ended with {ended}")
         firsts = memory[::PAGE]
     expect(firsts == bytes(range(1, TASKS + 1)) * (len(firsts) // TASKS), "the data changed")
@@ -229,8 +229,8 @@ def _memory_failure(device: _Fsdax, path: Path) -> str:
     with _mapped(path, FILE) as memory:
         status = status_of(child(lambda: _use_and_offline(memory)))
     expect(status == -signal.SIGBUS, f"the user of a page ended with {status}")
-    said = errno.errorcode.get(unused, "nothing")
-    return f"{said} for an unused page, SIGBUS for the user of another"
+    error = errno.errorcode.get(unused, "nothing")
+    return f"{error} for an unused page, SIGBUS for the user of another"
 
 
 def _use_and_offline(memory: mmap.mmap) -> None:

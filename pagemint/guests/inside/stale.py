@@ -74,7 +74,7 @@ def _looked_through(start: int, end: int) -> str:
     first, last = start // section * section, -(-end // section) * section
     (PROBE / "scan_pfn").write_text(str(first))
     (PROBE / "scan_pages").write_text(str(last - first))
-    mapped, found = map(int, (PROBE / "scan").read_text().split())
+    mapped, stale = map(int, (PROBE / "scan").read_text().split())
     expect(mapped > 0, "nothing is mapped")
-    expect(found == 0, f"{found} of {mapped} words are what the memory held before")
+    expect(stale == 0, f"{stale} of {mapped} words are what the memory held before")
     return f"{mapped} words"

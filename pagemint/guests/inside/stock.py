@@ -32,9 +32,9 @@ def stays_out(modes: Modes, count: int, size: int) -> Iterator[Record]:
     """Load the module on a kernel that is as fast by itself: it refuses, and fills if forced."""
 
     def refuses() -> str:
-        said = _fails_to_load(modes.filler, "this kernel is as fast by itself")
+        error = _fails_to_load(modes.filler, "this kernel is as fast by itself")
         _unhooked()
-        return said
+        return error
 
     yield from check("stays out", refuses)
     yield from verified(modes, count, size, "force=1", large=False)
@@ -73,12 +73,12 @@ def _verified(make: Callable[[], Device], count: int) -> str:
     for _ in range(count):
         device.bind()
         device.unbind()
-    found = counted(before)
-    expect(found["calls"] == count, f"there were {found['calls']} calls")
-    expect(found["pages_filled"] > 0, "it filled nothing")
-    expect(found["pages_verified"] == found["pages_filled"], f"it did not verify all: {found}")
-    expect(not found["mismatches"] and not found["differences"], f"pages differ: {found}")
-    return f"{found['pages_verified']} pages in {count} binds"
+    tally = counted(before)
+    expect(tally["calls"] == count, f"there were {tally['calls']} calls")
+    expect(tally["pages_filled"] > 0, "it filled nothing")
+    expect(tally["pages_verified"] == tally["pages_filled"], f"it did not verify all: {tally}")
+    expect(not tally["mismatches"] and not tally["differences"], f"pages differ: {tally}")
+    return f"{tally['pages_verified']} pages in {count} binds"
 
 
 def faults(modes: Modes, bench: str, cycles: int) -> Iterator[Record]:
@@ -136,10 +136,10 @@ def _unhooked() -> None:
 
 
 def _refuses(module: str, fault: str, says: str, same: Callable[[], None]) -> str:
-    said = _fails_to_load(module, says, f"fault={fault}")
+    error = _fails_to_load(module, says, f"fault={fault}")
     _unhooked()
     same()
-    return said
+    return error
 
 
 def _fails_to_load(module: str | Path, says: str, *parameters: str) -> str:
@@ -159,8 +159,8 @@ def _livepatch_first(module: str, patch: Path, same: Callable[[], None]) -> str:
     run("insmod", patch)
     try:
         _wait(lambda: (LIVEPATCH / "transition").read_text() == "0\n", "the livepatch is not on")
-        said = _fails_to_load(module, "is taken, by a livepatch")
-        expect("busy" in said, f"it does not say that it is busy: {said}")
+        error = _fails_to_load(module, "is taken, by a livepatch")
+        expect("busy" in error, f"it does not say that it is busy: {error}")
         expect(not MODULE.exists(), "the module is still there")
     finally:
         (LIVEPATCH / "enabled").write_text("0")
@@ -168,14 +168,14 @@ def _livepatch_first(module: str, patch: Path, same: Callable[[], None]) -> str:
         run("rmmod", "pagemint_livepatch")
     _unhooked()
     same()
-    return said
+    return error
 
 
 def _livepatch_second(module: str, patch: Path, same: Callable[[], None]) -> str:
     run("insmod", module)
-    said = _fails_to_load(patch, "failed to register ftrace handler")
-    expect("busy" in said, f"it does not say that it is busy: {said}")
-    return f"{said}; {_fills_and_goes(same)}"
+    error = _fails_to_load(patch, "failed to register ftrace handler")
+    expect("busy" in error, f"it does not say that it is busy: {error}")
+    return f"{error}; {_fills_and_goes(same)}"
 
 
 def _wait(what: Callable[[], bool], else_: str) -> None:
@@ -201,8 +201,7 @@ def _traced_before(module: str, same: Callable[[], None]) -> str:
     """Load and unload the module while function_graph and the kretprobe are on the function."""
     with _graphed():
         run("insmod", module)
-        said = _fills_and_goes(same)
-        return f"{said}, {_seen()} calls traced"
+        return f"{_fills_and_goes(same)}, {_seen()} calls traced"
 
 
 def _traced_after(module: str, bench: str, same: Callable[[], None]) -> str:
@@ -238,21 +237,21 @@ def _seen() -> int:
 def _mismatch(module: str, same: Callable[[], None]) -> str:
     run("insmod", module, "fault=mismatch")
     same()
-    found = counts()
+    tally = counts()
     run("rmmod", "pagemint")
     wanted = {"calls": 1, "pages_filled": 0, "mismatches": 1}
-    expect(wanted.items() <= found.items(), f"it counted {found}")
+    expect(wanted.items() <= tally.items(), f"it counted {tally}")
     return "left to the kernel's own code and counted"
 
 
 def _difference(module: str, same: Callable[[], None]) -> str:
     run("insmod", module, "fault=differ", "verify=1")
     same()
-    found = counts()
+    tally = counts()
     run("rmmod", "pagemint")
-    expect(found["differences"] > 0, "the verification saw no difference")
-    expect(found["pages_verified"] == found["pages_filled"], f"it did not verify all: {found}")
-    return f"{found['differences']} of {found['pages_verified']} pages"
+    expect(tally["differences"] > 0, "the verification saw no difference")
+    expect(tally["pages_verified"] == tally["pages_filled"], f"it did not verify all: {tally}")
+    return f"{tally['differences']} of {tally['pages_verified']} pages"
 
 
 def _unload_in_a_bind(module: str, device: Device, same: Callable[[], None]) -> str:

@@ -16,18 +16,18 @@ _PMD = 512  # pages
 _HASHES = 4  # a row names at most so many different hashes
 
 
-def rows_of(scenario: str, records: dict[str, list[Record]], device: int) -> list[Row]:
+def rows_of(scenario: str, by_kernel: dict[str, list[Record]], device: int) -> list[Row]:
     """Return the rows of a scenario; their runs are the rebinds.
 
     Args:
         scenario: the name of the scenario.
-        records: those of inside/scenarios.py, by the name of the kernel: base, patched or stock.
+        by_kernel: the records of inside/scenarios.py, by the kernel: base, patched or stock.
         device: bytes of the device.
     """
     rows = []
-    for kernel, said in records.items():
+    for kernel, records in by_kernel.items():
         for mode in ("base", *MODES, SHARED, *STOCK_MODES):
-            mine = [r for r in said if r["scenario"] == scenario and r.get("mode") == mode]
+            mine = [r for r in records if r["scenario"] == scenario and r.get("mode") == mode]
             first = [record for record in mine if "first" in record]
             again = [record for record in mine if "first" not in record]
             if again:
@@ -52,7 +52,7 @@ def _row(case: Case, kernel: str, mode: str, first: list[Record], again: list[Re
         first_ms=_median_ms(first, "init_ns"),
         first_bind_ms=_median_ms(first, "bind_ns"),
         memmap_bytes=max(
-            (one["memmap_bytes"] for one in again if "memmap_bytes" in one), default=None
+            (record["memmap_bytes"] for record in again if "memmap_bytes" in record), default=None
         ),
         hash=" ".join(hashes[:_HASHES]),
     )
@@ -60,10 +60,10 @@ def _row(case: Case, kernel: str, mode: str, first: list[Record], again: list[Re
 
 def _median_ms(records: list[Record], name: str) -> float | None:
     """Return the median of a time over the records; None if there are none."""
-    return statistics.median(one[name] for one in records) / 1e6 if records else None
+    return statistics.median(record[name] for record in records) / 1e6 if records else None
 
 
-def copy_rows(records: dict[str, list[Record]]) -> list[Row]:
+def copy_rows(by_kernel: dict[str, list[Record]]) -> list[Row]:
     """Return the rows of copies of folios, by move_pages(2) and by the kernel's functions alone.
 
     The function of a row is "" for a whole move_pages(2). A move that failed has no time, so a
@@ -71,7 +71,7 @@ def copy_rows(records: dict[str, list[Record]]) -> list[Row]:
     """
     times: dict[tuple[Case, str], list[float]] = {}
     for kernel in ("base", "patched"):
-        for record in records.get(kernel, []):
+        for record in by_kernel.get(kernel, []):
             if "workload" in record:
                 case = Case(
                     record["workload"],
@@ -82,8 +82,8 @@ def copy_rows(records: dict[str, list[Record]]) -> list[Row]:
                 )
                 times.setdefault((case, kernel), []).append(record["ns"] / 1e6)
     order = list(dict.fromkeys(case for case, _ in times))
-    found = sorted(times.items(), key=lambda one: order.index(one[0][0]))
-    return [Row(case, kernel, "", ms) for (case, kernel), ms in found]
+    rows = [Row(case, kernel, "", ms) for (case, kernel), ms in times.items()]
+    return sorted(rows, key=lambda row: order.index(row.case))
 
 
 def same_hashes(rows: list[Row]) -> int:

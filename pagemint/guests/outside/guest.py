@@ -49,9 +49,9 @@ class Guest(GuestSettings):
                 end of the console is shown.
         """
         shared = Path(tempfile.mkdtemp(prefix="pagemint-vm-"))
-        records, console = shared / "records", shared / "console"
+        records_file, console = shared / "records", shared / "console"
         python, host = _INSIDE[kernel.arch]
-        command = scenarios.command(kernel, names, rebinds, private, records, python, host)
+        command = scenarios.command(kernel, names, rebinds, private, records_file, python, host)
         for option, directory in self.directories.items():
             command += [f"--{option}", directory]
         # The script's words have paths of any length, and a kernel's command line has its limit.
@@ -62,7 +62,7 @@ class Guest(GuestSettings):
             # A failure of these is not one of the guest: arm64 fetches packages for it.
             lab = arm64 if kernel.arch == trees.ARM64 else x86
             argv, env = lab.argv(kernel, shared, self), x86.environment()
-            with doing(lambda: _under_way(journal.read(records), names)):
+            with doing(lambda: _under_way(journal.read(records_file), names)):
                 try:
                     run(argv, env=env, log=console, limit=self.limit, what=what)
                 except MachineFailure:
@@ -73,20 +73,20 @@ class Guest(GuestSettings):
         except BaseException:
             shutil.rmtree(shared)
             raise
-        said = journal.read(records)
+        records = journal.read(records_file)
         text = console.read_text() if console.exists() else ""
-        errors = [record["error"] for record in said if "error" in record]
+        errors = [record["error"] for record in records if "error" in record]
         trouble = complaints(text, self.provoked)
-        if errors or trouble or not said or "done" not in said[-1]:
+        if errors or trouble or not records or "done" not in records[-1]:
             for line in text.splitlines()[-_TAIL:]:
                 note(f"  | {line}")
             why = (errors + trouble + [ended or "it ended without a result"])[0]
             raise Failure(
-                f"{what} failed in {_under_way(said, names)}: {why}",
+                f"{what} failed in {_under_way(records, names)}: {why}",
                 f"its whole console log is {console}",
             )
         shutil.rmtree(shared)
-        return [record for record in said[:-1] if "running" not in record], text
+        return [record for record in records[:-1] if "running" not in record], text
 
 
 def complaints(console: str, provoked: str | None = None) -> list[str]:
@@ -101,9 +101,9 @@ def complaints(console: str, provoked: str | None = None) -> list[str]:
     return [line for line in lines if _TROUBLE.search(line) and not expected.search(line)]
 
 
-def _under_way(said: list[Record], names: str) -> str:
+def _under_way(records: list[Record], names: str) -> str:
     """Return the scenario, and its part, in which the guest wrote its last record."""
-    for record in reversed(said):
+    for record in reversed(records):
         if "running" in record:
             return f"{record['scenario']} ({record['running']})"
     return f"{names} (booting)"

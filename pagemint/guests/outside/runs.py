@@ -65,30 +65,30 @@ def run(
             outcome.checks += [check_boots(guest, kernel) for kernel in kernels]
             continue
         able = [kernel for kernel in kernels if scenario.boots(kernel.variant)]
-        if name == _BACKGROUND:
-            booted = replace(guest, **scenario.guest)
-            outcome.checks += [one for kernel in able for one in check_background(booted, kernel)]
-            continue
-        records: dict[str, list[Record]] = {kernel.variant: [] for kernel in able}
         # A new guest for each scenario: the first bind has to write untouched memory.
         booted = replace(guest, **scenario.guest)
+        if name == _BACKGROUND:
+            for kernel in able:
+                outcome.checks += check_background(booted, kernel)
+            continue
+        by_kernel: dict[str, list[Record]] = {kernel.variant: [] for kernel in able}
         only_binds = tuple(part for part in scenario.parts if part in lab.TIMED)
         for names in (scenario.parts, *[only_binds] * (turns - 1)):
             for kernel in able if names else ():
-                found = {}
+                by_mode = {}
                 for mode in kernel.deferred_init if scenario.boot_memory else DEFERRED_INIT[:1]:
                     what = f"{name}: running the {kernel.variant} kernel in a guest"
                     with step(f"{what} ({mode}, {guest.accel})"):
                         started = _booted(booted, mode)
-                        said, _ = started.run(kernel, ",".join(names), rebinds, private)
-                    records[kernel.variant] += said
-                    found[mode] = checks.checks_of(kernel.variant, said)
-                    outcome.status |= binds.judge_counts(said)
-                outcome.checks += checks.alike(found)
+                        records, _ = started.run(kernel, ",".join(names), rebinds, private)
+                    by_kernel[kernel.variant] += records
+                    by_mode[mode] = checks.checks_of(kernel.variant, records)
+                    outcome.status |= binds.judge_counts(records)
+                outcome.checks += checks.alike(by_mode)
         for part in scenario.parts:
             size = private if part == "private" else booted.device
-            outcome.binds += binds.rows_of(part, records, size)
-        outcome.copies += binds.copy_rows(records)
+            outcome.binds += binds.rows_of(part, by_kernel, size)
+        outcome.copies += binds.copy_rows(by_kernel)
     return outcome
 
 
@@ -100,12 +100,12 @@ def check_boots(guest: Guest, kernel: Kernel) -> Check:
     Raises:
         Failure: a guest fails.
     """
-    found: dict[str, Record] = {}
+    by_mode: dict[str, Record] = {}
 
     def boot(mode: str, append: str) -> None:
         with step(f"boot: booting the {kernel.variant} kernel ({mode}, {guest.accel})"):
             booted = replace(guest, append=append)
-            (found[mode],), _ = booted.run(kernel, _BOOT, 2, guest.device)
+            (by_mode[mode],), _ = booted.run(kernel, _BOOT, 2, guest.device)
 
     for mode in kernel.modes:
         boot(mode, f"memmap_init={mode}")
@@ -113,7 +113,7 @@ def check_boots(guest: Guest, kernel: Kernel) -> Check:
         boot("base", "")
     for mode in kernel.deferred_init[1:]:
         boot(mode, f"deferred_init={mode}")
-    return judge_boots(kernel.variant, found)
+    return judge_boots(kernel.variant, by_mode)
 
 
 def check_background(guest: Guest, kernel: Kernel) -> list[Check]:
@@ -122,15 +122,15 @@ def check_background(guest: Guest, kernel: Kernel) -> list[Check]:
     Raises:
         Failure: a guest fails.
     """
-    found: dict[str, Record] = {}
+    by_mode: dict[str, Record] = {}
     done: list[Check] = []
     for mode in kernel.deferred_init:
         with step(f"{_BACKGROUND}: using memory that was booted {mode} ({guest.accel})"):
             booted = _booted(guest, mode)
-            (*records, found[mode]), _ = booted.run(kernel, _BACKGROUND, 2, guest.device)
+            (*records, by_mode[mode]), _ = booted.run(kernel, _BACKGROUND, 2, guest.device)
         done += checks.checks_of(kernel.variant, records)
-    alike = judge_boots(kernel.variant, found, _BACKGROUND)
-    base = replace(alike, tree=BASE, outcome="skip", said=found["eager"]["base"])
+    alike = judge_boots(kernel.variant, by_mode, _BACKGROUND)
+    base = replace(alike, tree=BASE, outcome="skip", said=by_mode["eager"]["base"])
     return [*done, base, alike]
 
 
@@ -139,24 +139,23 @@ def _booted(guest: Guest, mode: str) -> Guest:
     return replace(guest, append=f"{guest.append} deferred_init={mode}")
 
 
-def judge_boots(tree: str, found: dict[str, Record], scenario: str = _BOOT) -> Check:
+def judge_boots(tree: str, by_mode: dict[str, Record], scenario: str = _BOOT) -> Check:
     """Return the check of a tree, from the record of each mode that was booted."""
-    problem = _difference(found)
-    if problem:
+    if problem := _difference(by_mode):
         return Check(scenario, tree, "memory", "fail", problem, must_pass=True)
-    first = next(iter(found.values()))
+    first = next(iter(by_mode.values()))
     memory, nodes = first["mem_total_kib"], first["deferred_nodes"]
-    alike = f"{memory} KiB, {nodes} nodes with deferred init, {', '.join(found)} alike"
+    alike = f"{memory} KiB, {nodes} nodes with deferred init, {', '.join(by_mode)} alike"
     return Check(scenario, tree, "memory", "pass", alike, must_pass=True)
 
 
-def _difference(found: dict[str, Record]) -> str:
+def _difference(by_mode: dict[str, Record]) -> str:
     """Return how the boots differ, or "" if they do not."""
-    first = next(iter(found))
-    for mode, record in found.items():
+    first = next(iter(by_mode))
+    for mode, record in by_mode.items():
         if not record["deferred_nodes"]:
             return f"{mode}: no memory was deferred"
         for fact in ("mem_total_kib", "zones"):
-            if record[fact] != found[first][fact]:
-                return f"{fact}: {record[fact]} ({mode}), not {found[first][fact]} ({first})"
+            if record[fact] != by_mode[first][fact]:
+                return f"{fact}: {record[fact]} ({mode}), not {by_mode[first][fact]} ({first})"
     return ""

@@ -48,13 +48,13 @@ def command(
     return ["env", f"PYTHONPATH={host / str(files.PACKAGE.parent).lstrip('/')}", *seen]
 
 
-def run_here(argv: list[str | Path], what: str, records: Path) -> list[Record]:
+def run_here(argv: list[str | Path], what: str, path: Path) -> list[Record]:
     """Run inside/scenarios.py on this machine, to its end, and return its records.
 
     Args:
         argv: the command line.
         what: the work, for messages.
-        records: the file that it writes.
+        path: the file that it writes.
 
     Raises:
         Failure: the program recorded an error, or ended early.
@@ -64,10 +64,10 @@ def run_here(argv: list[str | Path], what: str, records: Path) -> list[Record]:
         run(argv, what=what)
     except Failure as failure:
         ended = failure
-    said = journal.read(records)
-    errors = [record["error"] for record in said if "error" in record]
+    records = journal.read(path)
+    errors = [record["error"] for record in records if "error" in record]
     if errors:
         raise Failure(f"{what} failed: {'; '.join(errors)}", "see dmesg for the kernel's messages")
     if ended:
         raise ended
-    return said
+    return records
