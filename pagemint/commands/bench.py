@@ -113,7 +113,7 @@ def _judge_expected(json: str | None, ready: Plan, expected: Expectation) -> int
 def _unable(ready: Plan, expected: Expectation) -> TreeFailure:
     """Return the failure of a tree of an expectation that is left out of its workload."""
     pair = (expected.over, expected.tree)
-    tree = next((one for one in pair if ready.left_out.has(expected.workload, one)), pair[1])
+    tree = next((name for name in pair if ready.left_out.has(expected.workload, name)), pair[1])
     return TreeFailure(f"{tree} cannot run {expected.workload}", "name another workload", tree)
 
 

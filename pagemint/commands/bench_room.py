@@ -23,12 +23,16 @@ def free() -> int:
 
 def needed(workloads: Collection[Workload], size: int) -> int:
     """Return the most bytes that one of the workloads takes, for a device of `size` bytes."""
-    return max(one.memory(Settings(size)) for one in workloads)
+    return max(workload.memory(Settings(size)) for workload in workloads)
 
 
 def fitting(workloads: Collection[Workload], room: int) -> list[str]:
     """Return the names of the workloads for which `room` bytes are enough with some --size."""
-    return [one.name for one in workloads if one.sized or one.memory(Settings(0)) <= room]
+    return [
+        workload.name
+        for workload in workloads
+        if workload.sized or workload.memory(Settings(0)) <= room
+    ]
 
 
 def largest(workloads: Collection[Workload], room: int) -> str | None:
@@ -36,7 +40,7 @@ def largest(workloads: Collection[Workload], room: int) -> str | None:
 
     Workloads whose memory does not depend on it do not count.
     """
-    sized = [one for one in workloads if one.sized]
+    sized = [workload for workload in workloads if workload.sized]
     first, last = -(-SMALLEST // _MB), LARGEST // _MB
     sizes = range(first, last + 1)
     fit = bisect.bisect_right(sizes, room, key=lambda size: needed(sized, size * _MB))

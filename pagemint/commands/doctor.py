@@ -74,8 +74,8 @@ def check_tool(tool: str) -> Check:
     part = packages.parts()[tool]
     there, needed = part.there(), part.needs == "bench"
     without = {"fetch": "; bench --ksrc DIR does not need it", "guest": "; bench does not need it"}
-    found = packages.find(tool) or "found" if there else f"not found{without.get(part.needs, '')}"
-    return Check(tool, there, found, packages.remedy([tool]), needed)
+    text = packages.find(tool) or "found" if there else f"not found{without.get(part.needs, '')}"
+    return Check(tool, there, text, packages.remedy([tool]), needed)
 
 
 def check_processor(machine: str, cpuinfo: str) -> list[Check]:
@@ -83,13 +83,13 @@ def check_processor(machine: str, cpuinfo: str) -> list[Check]:
     model = re.search(r"^model name\s*:\s*(.*)$", cpuinfo, re.MULTILINE)
     flags = re.search(r"^flags\s*:\s*(.*)$", cpuinfo, re.MULTILINE)
     present = flags[1].split() if flags else []
-    found = [Check("x86-64", machine == "x86_64", machine, "use an x86-64 machine")]
-    found.append(Check("CPU", True, model[1] if model else "unknown model"))
+    results = [Check("x86-64", machine == "x86_64", machine, "use an x86-64 machine")]
+    results.append(Check("CPU", True, model[1] if model else "unknown model"))
     for feature, (use, remedy) in _FEATURES.items():
         has = feature in present
         text = f"yes: {use}" if has else "no"
-        found.append(Check(feature, has, text, remedy, needed=feature == "sse2"))
-    return found
+        results.append(Check(feature, has, text, remedy, needed=feature == "sse2"))
+    return results
 
 
 def check_returns(condition: str, other: str) -> Check:
@@ -102,8 +102,8 @@ def check_returns(condition: str, other: str) -> Check:
 def check_kvm(device: str) -> Check:
     """Boot a guest of one sector under KVM: /dev/kvm can exist and not work."""
 
-    def check(found: str, remedy: str) -> Check:
-        return Check("KVM", not remedy, found, remedy, needed=False)
+    def check(text: str, remedy: str) -> Check:
+        return Check("KVM", not remedy, text, remedy, needed=False)
 
     emulate = "vm emulates guests, and their times do not count"
     if not Path(device).exists():
@@ -148,15 +148,15 @@ def check_memory(free: int) -> Check:
     workloads = known().values()
     needed = bench_room.needed(workloads, _SIZE)
     fit = bench_room.fitting(workloads, free)
-    sized = [one for one in workloads if one.sized]
+    sized = [workload for workload in workloads if workload.sized]
     most = bench_room.largest(sized, free)
     options = [f"--size {most}"] if most and bench_room.needed(sized, _SIZE) > free else []
     options += [f"--workload {','.join(fit)}"] if len(fit) < len(workloads) else []
     remedy = f"end some programs, or run bench with {' '.join(options)}"
-    found = (
+    text = (
         f"{format_size(free)} {machine.unused()}, {format_size(needed)} needed for a 100 GB device"
     )
-    return Check("memory", free >= needed, found, remedy)
+    return Check("memory", free >= needed, text, remedy)
 
 
 @dataclass(frozen=True)
@@ -166,9 +166,9 @@ class Request:
 
 def main(request: Request) -> int:
     """Print the report; exit status 0 if bench can run here, else 1."""
-    found = checks()
+    report = checks()
     table = Table("what", "state", "found", "what to do")
-    for check in found:
+    for check in report:
         if check.ok:
             state = Text("OK", style="green")
         elif check.needed:
@@ -178,7 +178,7 @@ def main(request: Request) -> int:
         remedy = "" if check.ok else check.remedy
         table.add_row(Text(check.what), state, Text(check.found), Text(remedy))
     Console().print(table)
-    return 0 if all(check.ok for check in found if check.needed) else 1
+    return 0 if all(check.ok for check in report if check.needed) else 1
 
 
 def check_cache() -> Check:
@@ -195,9 +195,9 @@ def _check_disk() -> Check:
     with step("measuring the cache"):
         held = format_size(cache.size(cache.entries()))
     needed = f"{format_size(_DISK)} needed for {cache.root()}, which holds {held}"
-    found = f"{format_size(free)} free, {needed}"
+    text = f"{format_size(free)} free, {needed}"
     remedy = "free some, or set XDG_CACHE_HOME to another disk"
-    return Check("disk", free >= _DISK or (cache.root() / "sources").is_dir(), found, remedy)
+    return Check("disk", free >= _DISK or (cache.root() / "sources").is_dir(), text, remedy)
 
 
 def _check_load() -> Check:

@@ -44,13 +44,13 @@ def build(source: GuestSource, lab: Lab, wanted: Collection[str] = (BASE, PATCHE
         kernel = stock.kernel(source.stock)
         about = rows.Kernel(kernel.release, kernel.built.name, "debian")
         return Built([kernel], about, None)
-    found = patches.source_for(source.kernel, source.ksrc)
-    both = [replace(tree, arch=lab.arch) for tree in trees.pair(found)]
+    linux = patches.source_for(source.kernel, source.ksrc)
+    both = [replace(tree, arch=lab.arch) for tree in trees.pair(linux)]
     about = rows.Kernel(
-        found.version,
+        linux.version,
         both[0].key,
         "+".join(lab.fragments),
-        series=edited.digest(found.line),
+        series=edited.digest(linux.line),
     )
     booted = [tree for tree in both if tree.name in wanted]
     return Built([image.kernel(tree, lab.fragments) for tree in booted], about, both[0])

@@ -72,15 +72,15 @@ def main(request: Request) -> int:
     what = f"timing {request.device or f'{format_size(size)} of private memory'}"
     scenario = "existing" if chosen else "private"
     with tempfile.TemporaryDirectory(prefix="pagemint-host-") as directory:
-        records = Path(directory) / "records"
-        command = scenarios.command(kernel, scenario, request.rebinds, size, records)
+        file = Path(directory) / "records"
+        command = scenarios.command(kernel, scenario, request.rebinds, size, file)
         command += ["--host", *(["--device", request.device] if request.device else [])]
         with step(what):
-            said = scenarios.run_here(command, what, records)
+            records = scenarios.run_here(command, what, file)
     # The workload has the name of the scenario that does the same in a guest.
     workload = chosen.kind if chosen else "private"
-    said = [{**record, "scenario": workload} for record in said if "mode" in record]
-    found = binds.rows_of(workload, {kernel.variant: said}, size)
+    records = [{**record, "scenario": workload} for record in records if "mode" in record]
+    timings = binds.rows_of(workload, {kernel.variant: records}, size)
 
     about = machine.about()
     result = rows.Result(
@@ -90,10 +90,10 @@ def main(request: Request) -> int:
             cache.digest(headers / "Module.symvers"),
             cache.digest(headers / ".config"),
         ),
-        found,
+        timings,
     )
     request.output.finish(result)
-    return max(binds.same_hashes(found), binds.judge_counts(said))
+    return max(binds.same_hashes(timings), binds.judge_counts(records))
 
 
 def _private_size(text: str) -> int:

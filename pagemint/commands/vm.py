@@ -178,11 +178,11 @@ def _count(request: Request) -> int:
     Raises:
         Failure: an option is given that it does not have.
     """
-    for one in fields(request):
+    for field in fields(request):
         # It runs in emulated guests in any case.
-        unused = one.name in _COUNTED or getattr(request, one.name) in (one.default, "tcg")
+        unused = field.name in _COUNTED or getattr(request, field.name) in (field.default, "tcg")
         if not unused:
-            raise Failure(f"--count does not go with --{one.name}", f"leave --{one.name} out")
+            raise Failure(f"--count does not go with --{field.name}", f"leave --{field.name} out")
     note("counting is a command of its own: pagemint count")
     counted = count.Request(source=request.source, limit=request.limit, output=request.output)
     return count.main(counted)
