@@ -60,7 +60,7 @@ def draw(result: Result, tag: str, names: Names) -> list[Plot]:
     """Draw the counts of a result, if it has any."""
     drawn = []
     for measure in MEASURES:
-        stacks = [one for pair in counted.pairs(result) if (one := _stack(pair, measure))]
+        stacks = [stack for pair in counted.pairs(result) if (stack := _stack(pair, measure))]
         chunks = [stacks[at : at + MOST_PAIRS] for at in range(0, len(stacks), MOST_PAIRS)]
         for number, chunk in enumerate(chunks[:MOST_PLOTS], 1):
             frame = Frame(
@@ -97,29 +97,29 @@ def _stack(pair: Pair, measure: str) -> _Stack | None:
 def _stacks(frame: Frame, stacks: Sequence[_Stack]) -> Plot:
     with mpl.rc_context(style.STYLE):
         figure, axes = sheet(frame, len(stacks) * _ROWS * BAR + 0.55)
-        for number, one in enumerate(stacks):
-            _draw_one(axes, number * _ROWS, one)
+        for number, stack in enumerate(stacks):
+            _draw_stack(axes, number * _ROWS, stack)
         axes.set_yticks(
             [number * _ROWS + 1 for number in range(len(stacks))],
-            [folded(one.title) for one in stacks],
+            [folded(stack.title) for stack in stacks],
         )
         axes.tick_params(axis="y", length=0)
         axes.set_ylim(len(stacks) * _ROWS - 0.3, -0.6)
-        axes.set_xlim(0, 1.3 * max(sum(bar) for one in stacks for bar in one.bars))
+        axes.set_xlim(0, 1.3 * max(sum(bar) for stack in stacks for bar in stack.bars))
         axes.spines["left"].set_visible(False)
         axes.grid(axis="y", visible=False)
         axes.set_xlabel(frame.axis, gid="unit")
         return finished(frame, figure, axes)
 
 
-def _draw_one(axes: Axes, top: float, one: _Stack) -> None:
-    for row, (bar, total) in enumerate(zip(one.bars, one.sums, strict=True)):
+def _draw_stack(axes: Axes, top: float, stack: _Stack) -> None:
+    for row, (bar, total) in enumerate(zip(stack.bars, stack.sums, strict=True)):
         left, y = 0.0, top + 0.5 + row
-        for (name, look), part in zip(_LOOKS.items(), bar[: len(one.functions)], strict=False):
+        for (name, look), part in zip(_LOOKS.items(), bar[: len(stack.functions)], strict=False):
             left = _part(axes, y, left, part, name, look)
         left = _part(axes, y, left, bar[-1], *_REST)
         beside(axes, left, y, total)
-    named = (f"{number} {name}" for number, name in enumerate(_cut(one.functions), 1))
+    named = (f"{number} {name}" for number, name in enumerate(_cut(stack.functions), 1))
     axes.text(0, top + 2.55, "  ".join(named), size=7, va="center")
 
 

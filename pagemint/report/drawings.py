@@ -187,10 +187,10 @@ def _namer(members: list[Case]) -> Callable[[Case], str]:
 
 def _families(members: list[Case], key: Callable[[Case], Case]) -> list[list[Case]]:
     """Return groups of two or more cases that differ only in the property that `key` drops."""
-    found: dict[Case, list[Case]] = {}
+    groups: dict[Case, list[Case]] = {}
     for case in members:
-        found.setdefault(key(case), []).append(case)
-    families = [family for family in found.values() if len(family) > 1]
+        groups.setdefault(key(case), []).append(case)
+    families = [family for family in groups.values() if len(family) > 1]
     return families[:_MOST_PLOTS]
 
 

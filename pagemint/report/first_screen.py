@@ -43,7 +43,7 @@ class FirstScreen:
         before = _cut(judged.result.against, 8) if trees else "mainline"
         memmaps = [case for case in judged.lines if is_memmap(case)]
         for case in judged.largest(memmaps):
-            for one in headlines.of(judged, case):
+            for headline in headlines.of(judged, case):
                 if not self._size:
                     self._size = case.device_bytes
                     own = cases.returns_of(judged.result.kernel.returns)
@@ -53,7 +53,7 @@ class FirstScreen:
                 rest = ("tree", "time", "fastest") if trees else ("7.4*", "ours", "over 7.4")
                 columns = _COLUMNS.format(before, *rest)
                 self._head(f"{_cut(cases.returns_of(case.returns), _NAME):<{_NAME}}{columns}")
-                self._print(_workload(judged, one, self._size))
+                self._print(_workload(judged, headline, self._size))
         for case in judged.largest(case for case in judged.lines if case.operation):
             for line in judged.shown(case) if self._steps else ():
                 self._head(
@@ -96,21 +96,21 @@ class FirstScreen:
         self._under = heading
 
 
-def _workload(judged: Judged, one: Headline, size: int) -> str:
+def _workload(judged: Judged, headline: Headline, size: int) -> str:
     """Return a line of a case, with its size if that is not the one in the title."""
-    case, gain = one.ours.row.case, one.gain
+    case, gain = headline.ours.row.case, headline.gain
     own_size = "" if case.device_bytes == size else f" {format_size(case.device_bytes)}"
     name = _cut(f"{cases.short_title(case)}{own_size}", _NAME)
     if judged.result.trees:
-        between, last = _cut(one.ours.row.tree, 7), f"{gain.fastest:.2f}x"
+        between, last = _cut(headline.ours.row.tree, 7), f"{gain.fastest:.2f}x"
     else:
-        between = f"{one.expected.time.value:.1f}" if one.expected else "?"
-        last = one.over_expected
-    times = f"{one.before.time.value:>8.1f}{between:>8}{one.ours.time.value:>8.1f}"
-    interval, mark = f"({one.interval})", "!" if gain.noisy else " "
+        between = f"{headline.expected.time.value:.1f}" if headline.expected else "?"
+        last = headline.over_expected
+    times = f"{headline.before.time.value:>8.1f}{between:>8}{headline.ours.time.value:>8.1f}"
+    interval, mark = f"({headline.interval})", "!" if gain.noisy else " "
     return (
         f"{name:<{_NAME}}{times} {gain.paired.value:>6.2f}x {interval:<15}{mark}{last:>8}"
-        f"{one.share:>6}"
+        f"{headline.share:>6}"
     )
 
 
@@ -151,7 +151,7 @@ def _folios(judged: Judged) -> list[str]:
 
 def _fill_limit(judged: Judged) -> list[str]:
     """Return a line on the best loop of one thread, on the largest device."""
-    alone = [one for one in judged.result.limits if one.kind == "fill" and one.threads == 1]
+    alone = [limit for limit in judged.result.limits if limit.kind == "fill" and limit.threads == 1]
     if not alone:
         return []
     most = max(limit.device_bytes for limit in alone)
@@ -180,8 +180,8 @@ def _noise(judged: Judged) -> list[str]:
     where = f"{cases.short_title(case)} {worst.row.variant}, {cases.threads(case.threads)}"
     kind = "Noisy machine" if judged.noisy else "Quiet machine but for gains with !"
     apart = f"{worst.gain.disagreement - 1:.0%}"
-    said = _cut(f"{kind}: ratios differ by up to {apart} ({where}", WIDTH - 2)
-    return [f"{said}).", f"The headline is the smaller one. {same}".rstrip()]
+    sentence = _cut(f"{kind}: ratios differ by up to {apart} ({where}", WIDTH - 2)
+    return [f"{sentence}).", f"The headline is the smaller one. {same}".rstrip()]
 
 
 def _best_mode(judged: Judged) -> list[str]:

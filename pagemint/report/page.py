@@ -68,7 +68,8 @@ def make(results: Sequence[Result]) -> tuple[str, list[Plot]]:
     sections = [
         _section(tag, Judged(result), names) for tag, result in zip(tags, results, strict=True)
     ]
-    timed = [(one.tag, one.judged) for one in sections if one.judged.result.host.times_comparable]
+    tagged = [(section.tag, section.judged) for section in sections]
+    timed = [(tag, judged) for tag, judged in tagged if judged.result.host.times_comparable]
     first = summary.of_times(timed, names)
     if not first and not several:
         first = summary.of_counts(results[0], names)
@@ -100,7 +101,7 @@ def make(results: Sequence[Result]) -> tuple[str, list[Plot]]:
         counted=counted,
         returns=returns.NAMES,
         best_limit=lambda limits, kind: max(
-            (estimates.limit_bytes_per_s(one) / 1e9 for one in limits if one.kind == kind),
+            (estimates.limit_bytes_per_s(limit) / 1e9 for limit in limits if limit.kind == kind),
             default=None,
         ),
         pairs=checks.pairs,

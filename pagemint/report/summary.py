@@ -36,12 +36,12 @@ class Table:
 def of_times(results: Sequence[tuple[str, Judged]], names: Names) -> Table | None:
     """Return the opening of some results with times, each with its letter; None without gains."""
     several = len(results) > 1
-    by_title: dict[str, list[tuple[str, Headline]]] = {}
+    groups: dict[str, list[tuple[str, Headline]]] = {}
     for tag, judged in results:
-        for one in headlines.chosen(judged):
-            by_title.setdefault(one.title, []).append((f"{tag}: " if several else "", one))
+        for headline in headlines.chosen(judged):
+            groups.setdefault(headline.title, []).append((f"{tag}: " if several else "", headline))
     rows: list[tuple[str, Headline]] = []
-    for group in by_title.values():
+    for group in groups.values():
         if several and rows and len(rows) + len(group) > MOST:
             break
         rows += group
@@ -51,19 +51,19 @@ def of_times(results: Sequence[tuple[str, Judged]], names: Names) -> Table | Non
     first = results[0][1].result
     versions = dict.fromkeys(_version(judged.result) for _, judged in results)
     before = f"Linux {' and '.join(versions)}" if first.against == "base" else first.against
-    expected = any(one.expected for _, one in rows)
+    expected = any(headline.expected for _, headline in rows)
     heads = ["", before, "7.4's way*", "tree" if first.trees else "ours"]
     heads += ["gain (95%)", "over 7.4's way"]
     cells = [
         [
-            f"{tag}{one.title}",
-            one.time(one.before),
-            one.time(one.expected) if one.expected else "-",
-            one.time(one.ours),
-            f"{one.gain.headline:.2f}x\n{one.interval}",
-            one.over_expected.replace("?", "-"),
+            f"{tag}{headline.title}",
+            headline.time(headline.before),
+            headline.time(headline.expected) if headline.expected else "-",
+            headline.time(headline.ours),
+            f"{headline.gain.headline:.2f}x\n{headline.interval}",
+            headline.over_expected.replace("?", "-"),
         ]
-        for tag, one in rows
+        for tag, headline in rows
     ]
     if not expected:
         heads, *cells = ([*row[:2], *row[3:5]] for row in (heads, *cells))
@@ -74,11 +74,11 @@ def of_times(results: Sequence[tuple[str, Judged]], names: Names) -> Table | Non
     frame = Frame(names("summary"), "Time, before and now", about, f"time (% of {before}'s)")
     ours = "trees" if first.trees else "ours"
     bars = []
-    for tag, one in rows:
-        scale = 100 / one.before.time.value
-        between = one.expected.time.value * scale if one.expected else None
-        now, text = one.ours.time.times(scale), f"{one.gain.headline:.2f}x"
-        bars.append(Bar(f"{tag}{one.title}", now, between, text))
+    for tag, headline in rows:
+        scale = 100 / headline.before.time.value
+        between = headline.expected.time.value * scale if headline.expected else None
+        now, text = headline.ours.time.times(scale), f"{headline.gain.headline:.2f}x"
+        bars.append(Bar(f"{tag}{headline.title}", now, between, text))
     return Table(heads, cells, summary.draw(frame, bars, (before, "7.4's way", ours)))
 
 

@@ -35,7 +35,7 @@ def _tables(judged: Judged) -> Iterator[Table]:
     for condition, members in judged.tables().items():
         maps = [case for case in members if is_memmap(case)]
         # Guests time the whole bind, too, which contains the initialisation.
-        binds = [case for case in maps if any(one.row.bind_ms for one in of[case].values())]
+        binds = [case for case in maps if any(line.row.bind_ms for line in of[case].values())]
         alone = [case for case in maps if case not in binds]
         devices = [case for case in alone if not is_ordinary(case)]
         ordinary = [case for case in alone if is_ordinary(case)]
@@ -55,7 +55,7 @@ def _tables(judged: Judged) -> Iterator[Table]:
             whole = [
                 case
                 for case in binds
-                if all(estimates.wholes(one.row) for one in of[case].values())
+                if all(estimates.wholes(line.row) for line in of[case].values())
             ]
             if whole:
                 yield _wholes(judged, f"Bind, first use and unbind, {about}", whole)
@@ -125,17 +125,17 @@ def _legend(judged: Judged) -> list[str]:
     if not judged.result.host.times_comparable:
         return ["Emulated: the times cannot be compared."]
     how = "of the ratios within rounds" if judged.paired else "runs of two guests, not pairs"
-    said = [
+    legend = [
         f"ms, gain: medians ({how}). 95%: interval of the gain.",
         "fastest: ratio of the fastest runs. ns: of a page, or of each step.",
     ]
     if judged.noisy_lines:
-        said.append("!: a noisy gain, whose two ratios differ by more than 5%.")
+        legend.append("!: a noisy gain, whose two ratios differ by more than 5%.")
     if judged.result.limits:
-        said.append("limit: share of the fill limit, or of the best plain loop that copies.")
+        legend.append("limit: share of the fill limit, or of the best plain loop that copies.")
     if any(case.cpu_class for case in judged.lines):
-        said.append("class: a CPU class, whose code ran on this machine's core.")
-    return said
+        legend.append("class: a CPU class, whose code ran on this machine's core.")
+    return legend
 
 
 def _about(judged: Judged, condition: Condition) -> str:

@@ -60,13 +60,13 @@ def grouped(
 
 def places(groups: Iterable[Group]) -> dict[str, tuple[list[float], list[Estimate]]]:
     """Return the values of each series, and their places from the top."""
-    found: dict[str, tuple[list[float], list[Estimate]]] = {}
+    series: dict[str, tuple[list[float], list[Estimate]]] = {}
     for top, _, group in spans_of(groups):
         for number, (name, value) in enumerate(group.values.items()):
-            at, values = found.setdefault(name, ([], []))
+            at, values = series.setdefault(name, ([], []))
             at.append(top + 0.5 + number)
             values.append(value)
-    return found
+    return series
 
 
 def spans_of(groups: Iterable[Group]) -> Iterator[tuple[float, float, Group]]:
