@@ -110,19 +110,19 @@ def _identity(host: Machine) -> tuple[object, ...]:
 
 def _same_code(a: Result, b: Result, case: Case, variant: str) -> bool:
     """Whether a variant of a case is the same code in two results."""
-    trees = [(one.kernel.source, one.kernel.config, one.host.compiler) for one in (a, b)]
-    if trees[0] != trees[1]:
+    base = [(result.kernel.source, result.kernel.config, result.host.compiler) for result in (a, b)]
+    if base[0] != base[1]:
         return False
-    ours = [one.kernel.code.get(case.workload, one.kernel.series) for one in (a, b)]
+    ours = [result.kernel.code.get(case.workload, result.kernel.series) for result in (a, b)]
     return variant in (BASE, AGAIN) or ours[0] == ours[1] != ""
 
 
 def _moved_limits(a: Result, b: Result) -> list[float]:
     """Return the factors by which the plain loops that both results have differ."""
     medians: list[dict[tuple[object, ...], float]] = [{}, {}]
-    for found, result in zip(medians, (a, b), strict=True):
-        for one in result.limits:
-            case = (one.returns, one.threads, one.device_bytes, one.folio_bytes)
-            found[one.kind, one.loop, one.workload, *case] = statistics.median(one.runs_ms)
+    for times, result in zip(medians, (a, b), strict=True):
+        for limit in result.limits:
+            case = (limit.returns, limit.threads, limit.device_bytes, limit.folio_bytes)
+            times[limit.kind, limit.loop, limit.workload, *case] = statistics.median(limit.runs_ms)
     both = medians[0].keys() & medians[1].keys()
     return [estimates.apart(medians[0][key] / medians[1][key]) for key in both]

@@ -47,36 +47,36 @@ class Pair:
     @property
     def last(self) -> Operation:
         """The operation as it is now, if that was counted."""
-        found = self.now or self.before
-        assert found
-        return found
+        operation = self.now or self.before
+        assert operation
+        return operation
 
     @property
     def trees(self) -> tuple[Operation, ...]:
         """The operation as it was counted, before and now."""
-        return tuple(one for one in (self.before, self.now) if one)
+        return tuple(filter(None, (self.before, self.now)))
 
     def dominating(self) -> dict[str, str]:
         """Return the functions with the most instructions and bytes now, and their shares in words.
 
         For example {"clear_page": "50% of bytes stored"}.
         """
-        found: dict[str, list[str]] = {}
+        phrases: dict[str, list[str]] = {}
         for measure in MEASURES:
             for name, share in largest(self.last, measure)[:1]:
                 if share >= _SHARE:
-                    found.setdefault(name, []).append(f"{share:.0%} of {measure}")
-        return {name: " and ".join(shares) for name, shares in found.items()}
+                    phrases.setdefault(name, []).append(f"{share:.0%} of {measure}")
+        return {name: " and ".join(shares) for name, shares in phrases.items()}
 
 
 def pairs(result: Result) -> list[Pair]:
     """Return the operations of a result, in their order."""
-    found: dict[str, dict[str, Operation]] = {}
-    for one in result.counts:
-        found.setdefault(one.name, {})[one.tree] = one
+    operations: dict[str, dict[str, Operation]] = {}
+    for operation in result.counts:
+        operations.setdefault(operation.name, {})[operation.tree] = operation
     return [
         Pair(trees.get("base"), trees.get("patched") or trees.get("module"))
-        for trees in found.values()
+        for trees in operations.values()
     ]
 
 
@@ -87,8 +87,8 @@ def telling(result: Result) -> list[Pair]:
 
 def boots(result: Result) -> list[Operation]:
     """Return the boots of a result, by the size of the memory."""
-    found = [one for one in result.counts if one.name.startswith(BOOT)]
-    return sorted(found, key=lambda one: one.bytes)
+    operations = [operation for operation in result.counts if operation.name.startswith(BOOT)]
+    return sorted(operations, key=lambda operation: operation.bytes)
 
 
 def most_changed(result: Result, most: int) -> list[Pair]:
@@ -110,7 +110,7 @@ def largest(operation: Operation, measure: str) -> list[tuple[str, float]]:
     if not total:
         return []
     shares = {name: of(counts) / total for name, counts in operation.functions.items()}
-    return sorted(shares.items(), key=lambda one: (-one[1], one[0]))
+    return sorted(shares.items(), key=lambda item: (-item[1], item[0]))
 
 
 def in_words(amount: int, measure: str) -> str:

@@ -226,9 +226,9 @@ def _medians(runs: "NDArray[np.float64]", draw: "np.random.Generator") -> "NDArr
     """Return the medians of the resamples of `runs`."""
     import numpy as np
 
-    found = []
+    medians = []
     rows = max(1, _BLOCK // len(runs))
     for start in range(0, _RESAMPLES, rows):
         shape = (min(rows, _RESAMPLES - start), len(runs))
-        found.append(np.median(runs[draw.integers(0, len(runs), shape)], axis=1))
-    return np.concatenate(found)
+        medians.append(np.median(runs[draw.integers(0, len(runs), shape)], axis=1))
+    return np.concatenate(medians)

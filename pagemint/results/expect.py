@@ -98,16 +98,16 @@ def ratio(over: Row, row: Row) -> Estimate:
     ]
     middle = statistics.mean(logs)
     half = _T * statistics.stdev(logs) / math.sqrt(len(logs))
-    low, value, high = (math.exp(one) for one in (middle - half, middle, middle + half))
+    low, value, high = map(math.exp, (middle - half, middle, middle + half))
     return Estimate(value, low, high, len(logs), paired=True)
 
 
-def sentence(expected: Expectation, case: Case, found: Estimate) -> str:
+def sentence(expected: Expectation, case: Case, estimate: Estimate) -> str:
     """Return the verdict in words."""
-    verdict = {True: "yes", False: "no", None: "undecided"}[expected.holds(found)]
+    verdict = {True: "yes", False: "no", None: "undecided"}[expected.holds(estimate)]
     sign = "at most" if expected.most else "at least"
     return (
-        f"{title(case)}: {expected.tree}/{expected.over} is {found.value:.3f} (95% interval "
-        f"{found.low:.3f} to {found.high:.3f}, {found.count} placements); {sign} "
+        f"{title(case)}: {expected.tree}/{expected.over} is {estimate.value:.3f} (95% interval "
+        f"{estimate.low:.3f} to {estimate.high:.3f}, {estimate.count} placements); {sign} "
         f"{expected.bound:g}: {verdict}"
     )

@@ -120,17 +120,18 @@ def chosen(judged: Judged, how: str = "") -> list[Headline]:
     timed = [case.returns for case in shown]
     how = how or (returns.PLAIN if returns.PLAIN in timed else next(iter(timed), ""))
     own = judged.result.host.cpu_class
-    found: dict[object, list[Headline]] = {}
+    groups: dict[object, list[Headline]] = {}
     for case in shown:
         # Some workloads are timed with one kind of returns alone.
         other = case.returns != how and replace(case, returns=how) in judged.lines
         if other or (case.cpu_class and own not in ("", case.cpu_class)):
             continue
-        for one in of(judged, case):
-            found.setdefault((case.folio_bytes or case, one.ours.row.tree), []).append(one)
-    least = [min(group, key=lambda one: one.gain.headline) for group in found.values()]
-    least.sort(key=lambda one: rank(one.ours.row.case))
-    kinds = [one for one in least if kind_of(one.ours.row.case)]
+        for headline in of(judged, case):
+            key = (case.folio_bytes or case, headline.ours.row.tree)
+            groups.setdefault(key, []).append(headline)
+    least = [min(group, key=lambda headline: headline.gain.headline) for group in groups.values()]
+    least.sort(key=lambda headline: rank(headline.ours.row.case))
+    kinds = [headline for headline in least if kind_of(headline.ours.row.case)]
     return kinds if kinds and len(least) > MOST else least
 
 

@@ -48,7 +48,7 @@ def parse(text: bytes, name: str) -> Result:
     try:
         raw = msgspec.json.decode(text)
         _check_schema(raw, name)
-        found = msgspec.convert(_printable(raw), Result)
+        result = msgspec.convert(_printable(raw), Result)
     except RecursionError as error:
         raise Failure(f"{name} is nested too deeply to be a result", _REMEDY) from error
     except UnicodeDecodeError as error:
@@ -56,8 +56,8 @@ def parse(text: bytes, name: str) -> Result:
     except msgspec.MsgspecError as error:
         why = "it is empty" if not text.strip() else printable(str(error)).rstrip(".")
         raise Failure(f"{name} is not a result: {why}", _REMEDY) from error
-    _check_amount(found, name)
-    return replace(found, file=name)
+    _check_amount(result, name)
+    return replace(result, file=name)
 
 
 def printable(text: str) -> str:
@@ -76,32 +76,32 @@ def _check_schema(raw: object, name: str) -> None:
         )
 
 
-def _check_amount(found: Result, name: str) -> None:
+def _check_amount(result: Result, name: str) -> None:
     """Check that the result is not empty, not too large, and has no row or operation twice."""
-    parts = (found.rows, found.checks, found.counts, found.trees)
+    parts = (result.rows, result.checks, result.counts, result.trees)
     if not any(parts[:3]):
         raise Failure(f"{name} has no rows, checks or counts", _REMEDY)
     if any(len(part) > _MOST_ROWS for part in parts):
         raise Failure(f"{name} has more than {_MOST_ROWS:,} rows, checks, counts or trees", _REMEDY)
-    if sum(len(one.functions) for one in found.counts) > _MOST_COUNTED:
+    if sum(len(operation.functions) for operation in result.counts) > _MOST_COUNTED:
         raise Failure(f"{name} has more than {_MOST_COUNTED:,} counted functions", _REMEDY)
-    if len({(one.name, one.tree) for one in found.counts}) < len(found.counts):
+    if len({(operation.name, operation.tree) for operation in result.counts}) < len(result.counts):
         raise Failure(f"{name} has two counts of the same operation and tree", _REMEDY)
-    if len(found.limits) > _MOST_LIMITS:
+    if len(result.limits) > _MOST_LIMITS:
         raise Failure(f"{name} has more than {_MOST_LIMITS:,} limits", _REMEDY)
     runs = sum(
         len(times)
-        for row in found.rows
+        for row in result.rows
         for times in (row.runs_ms, row.walk_ms, row.bind_ms, row.use_ms, row.unbind_ms)
     )
-    if runs + sum(len(limit.runs_ms) for limit in found.limits) > _MOST_RUNS:
+    if runs + sum(len(limit.runs_ms) for limit in result.limits) > _MOST_RUNS:
         raise Failure(f"{name} has more than {_MOST_RUNS:,} runs", _REMEDY)
-    for row in found.rows:
+    for row in result.rows:
         if any(part and len(part) != len(row.bind_ms) for part in (row.use_ms, row.unbind_ms)):
             raise Failure(
                 f"{name} has a row whose binds, uses and unbinds differ in number", _REMEDY
             )
-    if len({(row.case, row.variant) for row in found.rows}) < len(found.rows):
+    if len({(row.case, row.variant) for row in result.rows}) < len(result.rows):
         raise Failure(f"{name} has two rows of the same workload and variant", _REMEDY)
 
 

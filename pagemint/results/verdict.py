@@ -72,9 +72,8 @@ class Judged:
         members = _members(result.rows)
         gains = {case: self._gains(rows) for case, rows in members.items()}
         self._floors: dict[tuple[Condition, bool], float] = {}
-        for case, found in gains.items():
-            if AGAIN in found:
-                same = found[AGAIN]
+        for case, by_variant in gains.items():
+            if same := by_variant.get(AGAIN):
                 ratios = (same.paired.value, same.fastest)
                 worst = max(estimates.apart(ratio) for ratio in ratios)
                 self._floors[_kind(case)] = max(self.floor(case), worst)
@@ -87,13 +86,13 @@ class Judged:
         over = self._over(rows)
         if not over or not self.result.host.times_comparable:
             return {}
-        found = {}
+        gains = {}
         for name, row in rows.items():
             # The second base is always compared with the first one.
             other = "base" if name == AGAIN and "base" in rows else over
             if name != other:
-                found[name] = estimates.gain(rows[other].runs_ms, row.runs_ms, paired=self.paired)
-        return found
+                gains[name] = estimates.gain(rows[other].runs_ms, row.runs_ms, paired=self.paired)
+        return gains
 
     def _over(self, rows: dict[str, Row]) -> str:
         """Return the name of the row that the others are compared with; "" if there is none."""
@@ -216,14 +215,14 @@ class Judged:
     @cached_property
     def _compared(self) -> list[Line]:
         """The lines with a gain."""
-        return [line for found in self.lines.values() for line in found.values() if line.gain]
+        return [line for lines in self.lines.values() for line in lines.values() if line.gain]
 
     def tables(self) -> dict[Condition, list[Case]]:
         """Return the cases of each condition."""
-        found: dict[Condition, list[Case]] = {}
+        members: dict[Condition, list[Case]] = {}
         for case in self.lines:
-            found.setdefault(condition(case), []).append(case)
-        return found
+            members.setdefault(condition(case), []).append(case)
+        return members
 
     def sentences(self) -> dict[str, list[str]]:
         """Return sentences by workload, on the largest device, with the fewest threads.
@@ -239,34 +238,34 @@ class Judged:
                 chosen.setdefault(key, []).append(line)
         against = self.result.against
         over = "" if against == "base" else f"; compared with {against}"
-        found: dict[str, list[str]] = {}
+        sentences: dict[str, list[str]] = {}
         for lines in sorted(chosen.values(), key=lambda lines: lines[0].row.case.returns != PLAIN):
-            found.setdefault(lines[0].row.case.workload, []).append(_headline(lines, over))
-        return found
+            sentences.setdefault(lines[0].row.case.workload, []).append(_headline(lines, over))
+        return sentences
 
     def noise(self) -> list[str]:
         """Return sentences on how small a difference this machine's times can show."""
         if not self.result.host.times_comparable:
             return ["The guests were emulated: their times mean nothing."]
-        said = [self._noisy_sentence()]
+        sentences = [self._noisy_sentence()]
         spreads = [estimates.spread(row.runs_ms) for row in self.result.rows if row.tree == "base"]
         if spreads:
-            said.append(
+            sentences.append(
                 f"The runs of base spread over {statistics.median(spreads):.1%} of their median"
                 + (f" (the worst series: {max(spreads):.1%})." if len(spreads) > 1 else ".")
             )
         if self.worst_floor:
-            said.append(
+            sentences.append(
                 f"base and {AGAIN} are the same code in two places, and differ by up to "
                 f"{self.worst_floor - 1:.1%}: in the same condition, no smaller difference counts."
             )
-        said.append(
+        sentences.append(
             "Every ratio was taken within its round."
             if self.paired
             else "The two kernels ran in different guests, so their runs are not pairs: "
             "each was resampled by itself."
         )
-        return said
+        return sentences
 
     def _noisy_sentence(self) -> str:
         if not self.noisy_lines:
@@ -285,21 +284,21 @@ class Judged:
         """Return sentences on the trees that the user named: their memmaps, and what they lack."""
         trees = self.result.trees
         groups = {
-            "Memmap identical to base": [one.name for one in trees if one.identical],
+            "Memmap identical to base": [tree.name for tree in trees if tree.identical],
             "Memmap not compared with base (another version)": [
-                one.name
-                for one in trees
-                if one.identical is None and not {COMPARISON, EVERYTHING} & one.left_out.keys()
+                tree.name
+                for tree in trees
+                if tree.identical is None and not {COMPARISON, EVERYTHING} & tree.left_out.keys()
             ],
         }
-        said = [f"{text}: {', '.join(names)}." for text, names in groups.items() if names]
-        differing = [one for one in trees if one.identical is False]
-        said += [f"Memmap of {one.name} differs: {one.difference}." for one in differing]
-        for one in trees:
-            for why in dict.fromkeys(one.left_out.values()):
-                names = ", ".join(name for name, each in one.left_out.items() if each == why)
-                said.append(f"Left out for {one.name}: {names}: {why}.")
-        return said
+        sentences = [f"{text}: {', '.join(names)}." for text, names in groups.items() if names]
+        differing = [tree for tree in trees if tree.identical is False]
+        sentences += [f"Memmap of {tree.name} differs: {tree.difference}." for tree in differing]
+        for tree in trees:
+            for why in dict.fromkeys(tree.left_out.values()):
+                names = ", ".join(name for name, each in tree.left_out.items() if each == why)
+                sentences.append(f"Left out for {tree.name}: {names}: {why}.")
+        return sentences
 
     def best_modes(self) -> list[str]:
         """Return the modes that are best over all workloads, best first; several if they tie.
@@ -329,26 +328,26 @@ class Judged:
 
     def same_hashes(self) -> bool | None:
         """Return whether all variants of every case left the same bytes; None if not recorded."""
-        found = [{line.row.hash for line in lines.values()} for lines in self.lines.values()]
-        if not any(hashes != {""} for hashes in found):
+        by_case = [{line.row.hash for line in lines.values()} for lines in self.lines.values()]
+        if not any(hashes != {""} for hashes in by_case):
             return None
-        return all(len(hashes) == 1 and " " not in next(iter(hashes)) for hashes in found)
+        return all(len(hashes) == 1 and " " not in next(iter(hashes)) for hashes in by_case)
 
 
 def _members(rows: Iterable[Row]) -> dict[Case, dict[str, Row]]:
     """Return the rows by case and variant; cases of more threads borrow base from one thread."""
-    found: dict[Case, dict[str, Row]] = {}
+    by_case: dict[Case, dict[str, Row]] = {}
     for row in rows:
-        found.setdefault(row.case, {})[row.variant] = row
-    for case, members in found.items():
-        alone = found.get(replace(case, threads=1), {})
+        by_case.setdefault(row.case, {})[row.variant] = row
+    for case, members in by_case.items():
+        alone = by_case.get(replace(case, threads=1), {})
         borrowed = {
             name: replace(alone[name], case=case)
             for name in ("base", AGAIN)
             if name in alone and name not in members
         }
-        found[case] = {**borrowed, **members}
-    return found
+        by_case[case] = {**borrowed, **members}
+    return by_case
 
 
 def _kind(case: Case) -> tuple[Condition, bool]:
