@@ -89,6 +89,8 @@ static const char * __init deferred_sections_obstacle(void)
 	if (crashk_res.end)
 		return "crashkernel";
 #endif
+	if (IS_ENABLED(CONFIG_FA_DUMP))
+		return "fadump";
 	if (range_contains_unaccepted_memory(0, PFN_PHYS(max_pfn)))
 		return "unaccepted memory";
 	if (xen_pv_domain())
@@ -162,7 +164,10 @@ static bool deferred_sections_init_any(struct deferred_sections *d)
 	return false;
 }
 
-/* Wait for others, who take less than a few milliseconds. */
+/*
+ * Wait for others. A section takes a few milliseconds at most, and longer only if
+ * its owner is preempted.
+ */
 static void deferred_sections_relax(void)
 {
 	schedule_timeout_uninterruptible(1);
@@ -312,7 +317,6 @@ void __init deferred_sections_set_apart(struct zone *zone, unsigned long start_p
 	bitmap_copy(d->unwritten, d->unclaimed, d->nr);
 	atomic_long_set(&d->nr_unclaimed, nr);
 	atomic_long_set(&d->nr_unwritten, nr);
-	static_branch_inc(&deferred_sections_left);
 	/* Pairs with the acquire in zone_deferred(). */
 	smp_store_release(&zone->deferred, d);
 	pr_info("node %d: %lu of %lu sections are not initialised yet\n",
@@ -320,18 +324,21 @@ void __init deferred_sections_set_apart(struct zone *zone, unsigned long start_p
 }
 
 /**
- * deferred_sections_start() - start the threads
+ * deferred_sections_start() - let sections be initialised
  *
- * Called once, when boot has set apart the sections of all zones.
+ * Called once, when boot has set apart the sections of all zones and has initialised
+ * all others. If a section were initialised earlier, boot could do so again.
  */
 void __init deferred_sections_start(void)
 {
 	struct zone *zone;
 
-	if (!deferred_sections_enabled())
-		return;
-	for_each_populated_zone(zone)
-		if (zone_deferred(zone))
-			wake_up_process(zone_deferred(zone)->thread);
-	pm_notifier(deferred_sections_pm_notify, 0);
+	for_each_populated_zone(zone) {
+		if (!zone_deferred(zone))
+			continue;
+		static_branch_inc(&deferred_sections_left);
+		wake_up_process(zone_deferred(zone)->thread);
+	}
+	if (deferred_sections_enabled())
+		pm_notifier(deferred_sections_pm_notify, 0);
 }
