@@ -150,7 +150,11 @@ PINS = (
     "page faults of several processes",
 )
 KMEM = ("system-ram", "back to devdax")
-UNBINDS = ("free pages have no references", "an unbind waits for pins")
+UNBINDS = (
+    "free pages have no references",
+    "an unbind waits for pins",
+    "a mapping ends with its driver",
+)
 LIMITS = ("memmap of 1 TiB", "100 binds of 1 TiB", "memmap of 16 TiB", "5 binds of 16 TiB")
 
 
@@ -184,6 +188,7 @@ def test_the_devices_work_as_memory(result: dict[str, Any]) -> None:
         ),
         *((f"devdax{where}-pins", name) for where in ("", "-mem") for name in PINS),
         *((f"devdax{where}-unbinds", name) for where in ("", "-mem") for name in UNBINDS),
+        ("devdax-1g-forks", "a fork takes no reference away"),
         *(("kmem", name) for name in KMEM),
         ("kmem-again", "hot-add and hot-remove"),
         *(("virtio-mem", name) for name in VIRTIO_MEM_CHECKS),
@@ -198,10 +203,10 @@ def test_the_devices_work_as_memory(result: dict[str, Any]) -> None:
         ("migrate", "moves to a node without CPUs and back"),
         *(("shared-limits", name) for name in LIMITS),
     }
-    without_base = ("shared-limits", "devdax-unbinds", "devdax-mem-unbinds")
+    without_base = ("shared-limits", "devdax-unbinds", "devdax-mem-unbinds", "devdax-1g-forks")
     skipped = [check for check in result["checks"] if check["scenario"] in without_base]
     assert [check["outcome"] for check in skipped] == ["skip", "pass"] * (
-        len(LIMITS) + 2 * len(UNBINDS)
+        len(LIMITS) + 2 * len(UNBINDS) + 1
     )
     findings = {check["said"] for check in result["checks"] if check["scenario"] == "kmem-again"}
     assert findings

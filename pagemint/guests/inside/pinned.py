@@ -5,6 +5,7 @@ import ctypes
 import fcntl
 import mmap
 import os
+import signal
 import struct
 import time
 from collections.abc import Callable, Iterator
@@ -24,7 +25,16 @@ from pagemint.guests.inside.checks import (
     pattern,
     status_of,
 )
-from pagemint.guests.inside.devices import ALIGN, PROBE, Device, the_one, wait_until
+from pagemint.guests.inside.devices import (
+    ALIGN,
+    DAX,
+    LARGE_ALIGN,
+    PROBE,
+    Device,
+    put,
+    the_one,
+    wait_until,
+)
 
 GUP_TEST = PROBE.with_name("gup_test")
 # The numbers of mm/gup_test.h.
@@ -40,6 +50,7 @@ TASKS, ROUNDS = 4, 500  # processes that map the same pages, and how often
 PAUSE = 3  # seconds in which an unbind would be done if it did not wait
 DISK = Path("/dev/ram0")
 SYS_MREMAP, MREMAP_FIXED = 25, 1 | 2  # it needs MREMAP_MAYMOVE as well
+MADV_GUARD_INSTALL = 102
 
 
 def devdax() -> Iterator[Record]:
@@ -64,6 +75,14 @@ def unbinds(device: Device) -> Iterator[Record]:
         yield {**record, "base": "each has one"}
     for record in check("an unbind waits for pins", _wait, device):
         yield {**record, "base": "an oops when the pages are unpinned"}
+    for record in check("a mapping ends with its driver", _moved):
+        yield {**record, "base": "a warning"}
+
+
+def forks() -> Iterator[Record]:
+    """Fork a process that maps compounds of 1 GiB, so that its page tables are copied."""
+    for record in check("a fork takes no reference away", _freed, _fork):
+        yield {**record, "base": "Bad rss-counter state"}
 
 
 def vfio() -> Iterator[Record]:
@@ -93,9 +112,9 @@ def _freed(work: Callable[[], str]) -> str:
 
 
 @contextmanager
-def _mapped() -> Iterator[mmap.mmap]:
+def _mapped(size: int = ALIGN) -> Iterator[mmap.mmap]:
     path = the_one("dax*.*", "/dev")
-    with path.open("rb+", buffering=0) as file, mmap.mmap(file.fileno(), ALIGN) as memory:
+    with path.open("rb+", buffering=0) as file, mmap.mmap(file.fileno(), size) as memory:
         yield memory
 
 
@@ -206,3 +225,31 @@ def _wait(device: Device) -> str:
     wait_until(lambda: not unbind.is_alive(), "the unbind waits for pages that are not pinned")
     device.bind()
     return "it was done after they were unpinned"
+
+
+def _moved() -> str:
+    """Give the device to fsdev while a process maps it, which then touches the mapping."""
+    name = the_one("dax*.*", "/dev").name
+    as_devdax = Device(name, DAX / "drivers/device_dax")
+    as_fsdev = Device(name, DAX / "drivers/fsdev_dax")
+    with _mapped() as memory:
+        memory[0] = 1
+        as_devdax.unbind()
+        put(as_fsdev.driver / "new_id", name)
+        status = status_of(child(lambda: memory[0]))
+        as_fsdev.unbind()
+    as_devdax.bind()
+    expect(status == -signal.SIGBUS, f"a process that touched the mapping ended with {status}")
+    return "SIGBUS once fsdev has the device"
+
+
+def _fork() -> str:
+    with _mapped(2 * LARGE_ALIGN) as memory:
+        memory[LARGE_ALIGN] = 1
+        # fork() copies the page tables of a mapping that has a guard page.
+        memory.madvise(MADV_GUARD_INSTALL, 0, PAGE)
+        before = references()
+        status = status_of(child(lambda: None))
+        expect(status == 0, f"a process that was forked ended with {status}")
+        expect(references() == before, f"{references()} references, not {before}")
+    return f"{before} before and after"

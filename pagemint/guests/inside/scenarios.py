@@ -149,10 +149,14 @@ def devdax(modes: Modes, count: int, where: str, align: int = ALIGN) -> Iterator
 
 
 def on_device(
-    kind: str, where: str, modes: Modes, work: Callable[[Device], Iterator[Record]]
+    kind: str,
+    where: str,
+    modes: Modes,
+    work: Callable[[Device], Iterator[Record]],
+    align: int = ALIGN,
 ) -> Iterator[Record]:
     """Bind a device in the default mode, and do `work` with it."""
-    device = Namespace(kind, where)
+    device = Namespace(kind, where, align)
     first_bind(device, modes)
     yield from work(device)
 
@@ -271,6 +275,9 @@ def scenario(name: str, args: argparse.Namespace) -> Iterator[Record]:
         "devdax-mem-pins": lambda: on_device("dax", "ram", modes, lambda _: pinned.devdax()),
         "devdax-unbinds": lambda: on_device("dax", "pmem", modes, pinned.unbinds),
         "devdax-mem-unbinds": lambda: on_device("dax", "ram", modes, pinned.unbinds),
+        "devdax-1g-forks": lambda: on_device(
+            "dax", "ram", modes, lambda _: pinned.forks(), LARGE_ALIGN
+        ),
         "shared-devdax-dev": lambda: shared_devdax(modes, "pmem"),
         "shared-devdax-mem": lambda: shared_devdax(modes, "ram"),
         "devdax-vfio": lambda: on_device("dax", "pmem", modes, lambda _: pinned.vfio()),

@@ -49,7 +49,12 @@ SCENARIOS = {
     "fsdax": Scenario(("fsdax", "fsdax-files")),
     "devdax": Scenario(("devdax", "devdax-mapping", "devdax-mem", "devdax-mem-mapping")),
     "devdax-pins": Scenario(("devdax-pins", "devdax-mem-pins")),
-    "devdax-unbinds": Scenario(("devdax-unbinds", "devdax-mem-unbinds"), topic="devdax"),
+    "devdax-unbinds": Scenario(
+        ("devdax-unbinds", "devdax-mem-unbinds", "devdax-1g-forks"),
+        topic="devdax",
+        # Compounds of 1 GiB need a CPU that has such pages.
+        guest={"device": 4 << 30, "options": "-cpu max"},
+    ),
     "private": Scenario(("private", "private-hmm")),
     "shared-fsdax": Scenario(("fsdax-mem", "shared-fsdax-mem", "shared-fsdax-dev")),
     "shared-devdax": Scenario(("shared-devdax-dev", "shared-devdax-mem")),
