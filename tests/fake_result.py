@@ -196,9 +196,9 @@ def read(contents: dict[str, Any]) -> Result:
     return reader.parse(json.dumps(contents).encode(), "a.json")
 
 
-def check_alone(said: str = "") -> Result:
+def check_alone(text: str = "") -> Result:
     """Return a result that has a check, and no times."""
-    check = {"scenario": "boot", "tree": "base", "name": "memory", "outcome": "pass", "said": said}
+    check = {"scenario": "boot", "tree": "base", "name": "memory", "outcome": "pass", "said": text}
     return read({**body(), "rows": [], "limits": [], "checks": [{**check, "must_pass": True}]})
 
 

@@ -45,7 +45,7 @@ class Needed:
 def make(tree: Path, line: str = LINE) -> Path:
     """Make a tree of a line in a new directory, and return it: the whole series applies to it."""
     files = {
-        path: [f"line {n}" if one.text is None else one.text for n, one in enumerate(lines, 1)]
+        path: [f"line {n}" if old.text is None else old.text for n, old in enumerate(lines, 1)]
         for path, lines in _unpatched(line).items()
     }
     version, patchlevel = line.split(".")
@@ -61,14 +61,14 @@ def make(tree: Path, line: str = LINE) -> Path:
 def needed(line: str = LINE) -> list[Needed]:
     """Return a needed line for each step and each file that it edits, if there is one."""
     order = [step.path for step in patches.of(line)]
-    found: dict[tuple[str, str], Needed] = {}
+    needs: dict[tuple[str, str], Needed] = {}
     for path, lines in _unpatched(line).items():
-        for number, one in enumerate(lines, 1):
+        for number, old in enumerate(lines, 1):
             # An empty line could match at many places.
-            if one.text:
-                topic, step = one.step.split("/")
-                found.setdefault((one.step, path), Needed(line, topic, step, path, number))
-    return [found[key] for key in sorted(found, key=lambda key: (order.index(key[0]), key[1]))]
+            if old.text:
+                topic, step = old.step.split("/")
+                needs.setdefault((old.step, path), Needed(line, topic, step, path, number))
+    return [needs[key] for key in sorted(needs, key=lambda key: (order.index(key[0]), key[1]))]
 
 
 def spoil(tree: Path, line: Needed) -> None:
@@ -91,7 +91,7 @@ def _unpatched(line: str) -> dict[str, list[_Line]]:
     for step in patches.of(line):
         for new in step.files:
             now[new] = [
-                _Line(one, step.path) for one in (files.KERNEL / new).read_text().split("\n")
+                _Line(text, step.path) for text in (files.KERNEL / new).read_text().split("\n")
             ]
             added.add(new)
         path, at, left = "", 0, 0
@@ -110,10 +110,10 @@ def _unpatched(line: str) -> dict[str, list[_Line]]:
                 now[path].insert(at, _Line(text[1:], step.path))
                 at, shift = at + 1, shift + 1
             elif left and text[:1] in (" ", "-", ""):
-                one = now[path][at]
-                if one.text is None:
-                    one.text, one.step = text[1:], step.path
-                assert one.text == text[1:], f"{step.path}: {path}: {text!r} is {one.text!r}"
+                old = now[path][at]
+                if old.text is None:
+                    old.text, old.step = text[1:], step.path
+                assert old.text == text[1:], f"{step.path}: {path}: {text!r} is {old.text!r}"
                 left -= 1
                 if text.startswith("-"):
                     del now[path][at]

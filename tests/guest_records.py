@@ -44,7 +44,7 @@ def check_memmaps(
     modes: Iterable[str],
 ) -> None:
     """Check that base, if it ran, and each mode of patched left the same, large memmap."""
-    records = {tree: said for tree, (said, _) in guests.items()}
+    records = {tree: own for tree, (own, _) in guests.items()}
     rows = binds.rows_of(scenario, records, DEVICE)
     base = [("base", "")] if "base" in guests else []
     expected = [*base, *(("patched", mode) for mode in modes)]

@@ -76,7 +76,7 @@ class Case:
 
     def arguments(self) -> dict[str, object]:
         """Return the arguments of the host's command init."""
-        found: dict[str, object] = {
+        arguments: dict[str, object] = {
             "start": FIRST_PFN + MARGIN + self.start,
             "pages": self.nr,
             "type": self.type,
@@ -85,8 +85,8 @@ class Case:
             "early": int(self.early),
         }
         if self.altmap:
-            found |= {"altmap": 1, "reserve": self.altmap[0], "free": self.altmap[1]}
-        return found
+            arguments |= {"altmap": 1, "reserve": self.altmap[0], "free": self.altmap[1]}
+        return arguments
 
 
 class Memmap:
@@ -116,15 +116,15 @@ def differences(one: bytes, other: bytes) -> list[str]:
     if one == other:
         return []
     assert len(one) == len(other)
-    found = []
+    places = []
     for page in range(0, len(one), STRUCT_PAGE):
         if one[page : page + STRUCT_PAGE] != other[page : page + STRUCT_PAGE]:
-            found += [
+            places += [
                 f"page {page // STRUCT_PAGE} byte {at - page}: {one[at]:#04x} {other[at]:#04x}"
                 for at in range(page, page + STRUCT_PAGE)
                 if one[at] != other[at]
             ]
-    return found[:8]
+    return places[:8]
 
 
 def open_memmap(program: Program, window: int = WINDOW, *, trace: bool = False) -> Iterator[Memmap]:

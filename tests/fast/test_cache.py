@@ -307,7 +307,7 @@ def test_the_table_has_each_kind(cache_home: Path, capsys: pytest.CaptureFixture
 
 
 @pytest.mark.parametrize(
-    ("argv", "said"),
+    ("argv", "message"),
     [
         (["--prune"], "--prune needs a bound"),
         (["--age", "3"], "give --prune too"),
@@ -316,5 +316,7 @@ def test_the_table_has_each_kind(cache_home: Path, capsys: pytest.CaptureFixture
         (["--prune", "--size", "x"], "'x' is not a size"),
     ],
 )
-def test_bad_bounds_are_one_line(argv: list[str], said: str, refused: Callable[..., str]) -> None:
-    assert said in refused("cache", *argv)
+def test_bad_bounds_are_one_line(
+    argv: list[str], message: str, refused: Callable[..., str]
+) -> None:
+    assert message in refused("cache", *argv)

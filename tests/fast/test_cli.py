@@ -196,11 +196,11 @@ def test_doctor_judges_huge_pages(enabled: str, ok: bool) -> None:
 
 
 def test_doctor_judges_the_processor() -> None:
-    found = {
+    checks = {
         c.what: c for c in doctor.check_processor("x86_64", "model name : M\nflags : sse2 erms")
     }
-    assert found["sse2"].ok and found["erms"].ok and not found["avx512f"].ok
-    assert not found["avx512f"].needed
+    assert checks["sse2"].ok and checks["erms"].ok and not checks["avx512f"].ok
+    assert not checks["avx512f"].needed
     assert not doctor.check_processor("aarch64", "")[0].ok
 
 
@@ -212,7 +212,7 @@ def test_doctor_judges_returns() -> None:
 
 
 @pytest.mark.parametrize(
-    ("guest", "ok", "found"),
+    ("guest", "ok", "text"),
     [
         ("exit 33", True, "a guest runs"),
         ("exit 1", False, "no guest runs"),
@@ -220,14 +220,14 @@ def test_doctor_judges_returns() -> None:
     ],
 )
 def test_doctor_tries_kvm(
-    guest: str, ok: bool, found: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    guest: str, ok: bool, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program(tmp_path / "qemu-system-x86_64", guest)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.setattr(doctor, "_KVM_LIMIT", 1.0)
     check = doctor.check_kvm("/dev/null")
     assert (check.ok, check.needed) == (ok, False)
-    assert found in check.found
+    assert text in check.found
     assert bool(check.remedy) != ok
 
 

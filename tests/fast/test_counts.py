@@ -141,9 +141,9 @@ def test_the_report_has_bars_for_both_trees() -> None:
 
 
 def test_only_functions_with_a_share_are_kept() -> None:
-    found = {"large": some(10_000, 0), "small": some(1, 0)}
-    found |= {"stores": some(0, 8), "fault": some(9, 0)}
-    made = counts.operation("patched", "bind", 4096, found)
+    functions = {"large": some(10_000, 0), "small": some(1, 0)}
+    functions |= {"stores": some(0, 8), "fault": some(9, 0)}
+    made = counts.operation("patched", "bind", 4096, functions)
     assert made.total == some(10_010, 8) + Counts(0, 0, 0, 0, 0, 3)
     assert list(made.functions) == ["large", "stores"]
 

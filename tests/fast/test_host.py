@@ -75,17 +75,17 @@ def test_nothing_is_done_without_a_yes(root: Path, capsys: pytest.CaptureFixture
     file, text = USES["swap"]
     (root / file).write_text(text)
     assert cli.main(["host"]) == 0
-    said = capsys.readouterr()
-    words = [line.replace("│", " ").split() for line in said.out.splitlines()]
+    out, err = capsys.readouterr()
+    words = [line.replace("│", " ").split() for line in out.splitlines()]
     assert ["pfn0.0", "fsdax", "1.1", "GB", "swap"] in words
     assert ["dax1.0", "devdax", "1.1", "GB", "free"] in words
-    assert "nothing was changed" in said.err
+    assert "nothing was changed" in err
     assert cli.main(["host", "--device", "dax1.0"]) == 1
     assert "would be taken from its driver 90 times; give --yes" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
-    ("argv", "said"),
+    ("argv", "message"),
     [
         (["--device", "pmem0"], "pmem0 is not an fsdax or devdax device that is bound"),
         (["--rebinds", "1"], "--rebinds 1 is too few"),
@@ -97,13 +97,13 @@ def test_nothing_is_done_without_a_yes(root: Path, capsys: pytest.CaptureFixture
 )
 def test_what_cannot_be_is_one_line(
     argv: list[str],
-    said: str,
+    message: str,
     root: Path,
     monkeypatch: pytest.MonkeyPatch,
     refused: Callable[..., str],
 ) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 0)
-    assert said in refused("host", "--yes", *argv)
+    assert message in refused("host", "--yes", *argv)
 
 
 def test_it_is_for_root_and_brings_its_own_modules(
@@ -154,7 +154,7 @@ GOOD = [bind("base", 0), bind("module", 998), bind("module-off", 0)] * 2
 
 
 @pytest.mark.parametrize(
-    ("records", "status", "said"),
+    ("records", "status", "message"),
     [
         (GOOD, 0, "every tree and mode left the same memmap"),
         ([*GOOD, bind("module", 998, "cd")], 1, "fsdax: the memmaps differ"),
@@ -165,7 +165,7 @@ GOOD = [bind("base", 0), bind("module", 998), bind("module-off", 0)] * 2
 def test_a_device_is_timed_as_in_a_guest(
     records: list[dict[str, Any]],
     status: int,
-    said: str,
+    message: str,
     root: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -186,15 +186,15 @@ def test_a_device_is_timed_as_in_a_guest(
     argv += ["--json", str(root / "host.json"), *(["--no-report"] if status else [])]
     assert cli.main(["host", *argv]) == status
     out, err = capsys.readouterr()
-    assert said in err
+    assert message in err
     assert (root / "args").read_text().split() == ["--host", "--device", "pfn0.0"]
     if "error" in records[0]:
         return
     assert "fsdax" in out
-    found = reader.read(str(root / "host.json"))
-    assert {row.case.workload for row in found.rows} == {"fsdax"}
-    assert [row.variant for row in found.rows] == ["base", "module-off", "module"]
-    assert found.rows[2].runs_ms[:2] == [1.0, 1.0]
+    result = reader.read(str(root / "host.json"))
+    assert {row.case.workload for row in result.rows} == {"fsdax"}
+    assert [row.variant for row in result.rows] == ["base", "module-off", "module"]
+    assert result.rows[2].runs_ms[:2] == [1.0, 1.0]
     assert (root / "host-report/index.html").exists() == (status == 0)
 
 
@@ -206,4 +206,4 @@ def records(request: pytest.FixtureRequest) -> list[Record]:
 @LONG
 def test_it_times_what_is_free_in_a_guest(records: list[Record]) -> None:
     assert len(records) == 8
-    assert [one for one in records if one["outcome"] != "pass"] == []
+    assert [record for record in records if record["outcome"] != "pass"] == []

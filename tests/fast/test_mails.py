@@ -339,13 +339,13 @@ def _series(version: str, *lines: int, thread: str = "", total: int = 0) -> list
         ),
         (  # two series, which came interleaved and in the wrong order
             [
-                one
+                mail
                 for pair in zip(
                     _series("", 3, 9, thread="a")[::-1],
                     _series("", 15, 20, thread="b")[::-1],
                     strict=True,
                 )
-                for one in pair
+                for mail in pair
             ],
             (3, 9, 15, 20),
             ["[PATCH 1/2] 3", "[PATCH 2/2] 9", "[PATCH 1/2] 15", "[PATCH 2/2] 20"],
@@ -380,7 +380,7 @@ def test_the_newest_version_is_applied_in_the_order_of_its_numbers(
 
 
 @pytest.mark.parametrize(
-    ("sent", "said"),
+    ("sent", "message"),
     [
         (
             [_mail("[PATCH] a", _diff(3)), _mail("[PATCH] a", _diff(9))],
@@ -417,9 +417,9 @@ def test_the_newest_version_is_applied_in_the_order_of_its_numbers(
         ),
     ],
 )
-def test_a_file_that_cannot_be_meant_is_refused(box: Path, sent: list[bytes], said: str) -> None:
+def test_a_file_that_cannot_be_meant_is_refused(box: Path, sent: list[bytes], message: str) -> None:
     box.write_bytes(b"".join(sent))
-    with pytest.raises(Failure, match=said):
+    with pytest.raises(Failure, match=message):
         _applied(box)
 
 
@@ -457,7 +457,7 @@ def test_a_maildir_is_read(tmp_path: Path) -> None:
     for name in ("cur", "new", "tmp"):
         (folder / name).mkdir(parents=True)
     assert mails.is_directory(folder)
-    second, first = (one.split(b"\n", 1)[1] for one in _series("", 3, 9)[::-1])
+    second, first = (mail.split(b"\n", 1)[1] for mail in _series("", 3, 9)[::-1])
     (folder / "new/1764086401.M1P1.host").write_bytes(second)
     (folder / "cur/1764086402.M1P1.host:2,S").write_bytes(first.replace(b"\n", b"\r\n"))
     assert _applied(folder) == (_new_lines(3, 9), ["[PATCH 1/2] 3", "[PATCH 2/2] 9"], [])

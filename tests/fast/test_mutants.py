@@ -30,11 +30,11 @@ def _table(
 ) -> Table:
     (work / "mutants.toml").write_text(known)
     monkeypatch.setattr(verdicts, "_KNOWN", work / "mutants.toml")
-    found = Verdicts(work / "verdicts")
+    stored = Verdicts(work / "verdicts")
     for mutant, (outcome, by) in judged.items():
         if outcome != "left":
-            found.add(Verdict(mutant.key, outcome, by, 1))
-    return Table(list(judged), known_faults(list(judged)), found)
+            stored.add(Verdict(mutant.key, outcome, by, 1))
+    return Table(list(judged), known_faults(list(judged)), stored)
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def _table(
 def test_the_share_is_of_the_faults_that_were_judged(
     outcomes: tuple[str, str], share: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    judged = {one: (outcome, "") for one, outcome in zip((_PLAIN, _OTHER), outcomes, strict=True)}
+    judged = dict(zip((_PLAIN, _OTHER), ((outcome, "") for outcome in outcomes), strict=True))
     assert _table(tmp_path, monkeypatch, judged).share() == share
 
 
@@ -81,11 +81,11 @@ def test_late_stores_must_show_a_dropped_drain(
 def test_an_entry_without_after_is_for_all_faults_of_a_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    judged = {one: ("survived", "") for one in (_PLAIN, _OTHER)}
+    judged = {mutant: ("survived", "") for mutant in (_PLAIN, _OTHER)}
     entry = '[[argued]]\npath = "mm/util.c"\nbefore = "n++;"\nwhy = "nobody looks"\n'
     assert _table(tmp_path, monkeypatch, judged, entry).survivors() == []
-    one = entry + 'after = "n--;"\n'
-    assert _table(tmp_path, monkeypatch, judged, one).survivors() == [_OTHER]
+    entry += 'after = "n--;"\n'
+    assert _table(tmp_path, monkeypatch, judged, entry).survivors() == [_OTHER]
 
 
 def test_an_entry_of_no_fault_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,7 +95,7 @@ def test_an_entry_of_no_fault_is_refused(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_the_sums_come_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    judged = {one: ("left", "") for one in (_PLAIN, _DRAIN)}
+    judged = {mutant: ("left", "") for mutant in (_PLAIN, _DRAIN)}
     names = list(_table(tmp_path, monkeypatch, judged).rows())
     assert names == ["mm/mm_init.c", "mm/util.c", "dropped drains, of all files", "all"]
 
@@ -107,9 +107,9 @@ def test_each_entry_is_of_a_line_of_the_series(tmp_path: Path) -> None:
         contents |= change.contents
     tables = tomllib.loads(verdicts._KNOWN.read_text()).values()
     gone = [
-        (one["path"], one["before"])
+        (entry["path"], entry["before"])
         for table in tables
-        for one in table
-        if one["before"] not in map(str.strip, contents[one["path"]].decode().split("\n"))
+        for entry in table
+        if entry["before"] not in map(str.strip, contents[entry["path"]].decode().split("\n"))
     ]
     assert gone == []

@@ -28,7 +28,7 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     monkeypatch.setattr(signal, "signal", lambda *_: None)
     monkeypatch.setattr(cli, "main", run)
     monkeypatch.setattr(patches, "source_for", lambda line, own: None)
-    monkeypatch.setattr("pagemint.trees.trees.pair", lambda found: (None, None))
+    monkeypatch.setattr("pagemint.trees.trees.pair", lambda source: (None, None))
     monkeypatch.setattr(image, "kernel", lambda tree, fragments: image.Kernel)
     monkeypatch.setattr("sys.argv", ["replicate.py", "--size", "32GB"])
     return lines
@@ -73,7 +73,7 @@ def test_the_running_kernel_is_left_alone_while_kvm_was_not_tried(
     ran: list[list[str]], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     exists = Path.exists
-    monkeypatch.setattr(Path, "exists", lambda one: str(one) == "/dev/kvm" or exists(one))
+    monkeypatch.setattr(Path, "exists", lambda path: str(path) == "/dev/kvm" or exists(path))
     monkeypatch.setattr("shutil.which", lambda program, path: None)
     assert _status() == 1
     assert "install them (Debian: qemu-system-x86 " in capsys.readouterr().err

@@ -73,13 +73,13 @@ def _with_texts(text: str) -> dict[str, Any]:
 @_SLOW
 def test_no_text_in_a_result_becomes_an_element(text: str) -> None:
     made, drawn = page.make([fake_result.read(_with_texts(text))])
-    found = _Elements(made)
-    assert "script" not in found.names
-    assert found.names <= _PLAIN.names | {"b"}
-    assert not {name for name in found.attributes if name.startswith("on")}
-    assert {value[:5] for value in found.attributes["href"]} <= {"data:"} | {
+    elements = _Elements(made)
+    assert "script" not in elements.names
+    assert elements.names <= _PLAIN.names | {"b"}
+    assert not {name for name in elements.attributes if name.startswith("on")}
+    assert {value[:5] for value in elements.attributes["href"]} <= {"data:"} | {
         f"{plot.name}."[:5] for plot in drawn
-    } | {value[:5] for value in found.attributes["href"] if value.endswith((".svg", ".png"))}
+    } | {value[:5] for value in elements.attributes["href"] if value.endswith((".svg", ".png"))}
     for plot in drawn:
         names = {element.tag.rpartition("}")[2] for element in ET.fromstring(plot.file).iter()}
         assert not names & {"script", "foreignObject", "image", "a"}
@@ -91,10 +91,10 @@ def test_the_page_needs_nothing_from_elsewhere(tmp_path: Path) -> None:
     assert cli.main(["report", str(file), "-o", str(tmp_path / "r")]) == 0
     text = (tmp_path / "r/index.html").read_text()
     assert "default-src 'none'" in text
-    found = _Elements(text)
-    for value in found.attributes["href"] | found.attributes.get("xlink:href", set()):
+    elements = _Elements(text)
+    for value in elements.attributes["href"] | elements.attributes.get("xlink:href", set()):
         assert value.startswith(("#", "data:")) or (tmp_path / "r" / value).exists()
-    assert not found.names & {"script", "img", "iframe", "object"}
+    assert not elements.names & {"script", "img", "iframe", "object"}
     names = {path.name for path in (tmp_path / "r").iterdir()}
     assert {"summary.svg", "time-fsdax.svg", "time-fsdax.png"} <= names
 
@@ -219,9 +219,9 @@ def test_every_plot_has_a_heading_units_and_a_legend() -> None:
         texts: dict[str, list[str]] = {"title": [], "unit": [], "legend": []}
         for group in ET.fromstring(plot.svg).iter():
             if (kind := group.get("class", "")) in texts:
-                texts[kind] += [one.text or "" for one in group.iter() if one.tag.endswith("}text")]
+                texts[kind] += [text.text or "" for text in group.findall(".//{*}text")]
         assert texts["title"] == [plot.title]
-        assert texts["unit"] and all("(" in one for one in texts["unit"]), plot.name
+        assert texts["unit"] and all("(" in unit for unit in texts["unit"]), plot.name
         assert len(texts["legend"]) == (plot.series if plot.series > 1 else 0), plot.name
 
 

@@ -37,9 +37,9 @@ def refusal(text: bytes) -> str:
     """The one line that says why a result is refused."""
     with pytest.raises(Failure) as caught:
         reader.parse(text, "a.json")
-    said = str(caught.value)
-    assert said.isprintable() and "a.json" in said, said
-    return said
+    line = str(caught.value)
+    assert line.isprintable() and "a.json" in line, line
+    return line
 
 
 # Written and read again.
@@ -122,16 +122,10 @@ def test_each_key_and_each_row_has_a_line_of_its_own(tmp_path: Path) -> None:
     text = (tmp_path / "a.json").read_text(encoding="utf-8")
     body = writer.body(made)
     assert json.loads(text) == body
-    objects = [
-        one
-        for value in body.values()
-        if isinstance(value, list)
-        for one in value
-        if isinstance(one, dict)
-    ]
-    assert all(json.dumps(one, ensure_ascii=False) in text for one in body["rows"])
-    lists = sum(isinstance(value, list) and value != [] for value in body.values())
-    assert text.count("\n") == 2 + len(body) + len(objects) + lists
+    lists = [value for value in body.values() if isinstance(value, list) and value]
+    objects = sum(isinstance(item, dict) for value in lists for item in value)
+    assert all(json.dumps(row, ensure_ascii=False) in text for row in body["rows"])
+    assert text.count("\n") == 2 + len(body) + objects + len(lists)
 
 
 def test_a_file_that_cannot_be_written_is_told_before(tmp_path: Path) -> None:
@@ -144,12 +138,12 @@ def test_a_file_that_cannot_be_written_is_told_before(tmp_path: Path) -> None:
 
 def test_every_kept_result_is_read() -> None:
     assert kept.benches()
-    for one in kept.benches():
-        assert one.rows and one.limits
-        assert {row.tree for row in one.rows} <= {"base", "base2", "patched"}
-        assert {row.case.block_bytes for row in one.rows} >= {0, 128 << 20, 2 << 30}
-        assert {limit.kind for limit in one.limits} == {"fill", "copy"}
-        assert {row.case.threads for row in one.rows if row.tree == "base"} == {1}
+    for result in kept.benches():
+        assert result.rows and result.limits
+        assert {row.tree for row in result.rows} <= {"base", "base2", "patched"}
+        assert {row.case.block_bytes for row in result.rows} >= {0, 128 << 20, 2 << 30}
+        assert {limit.kind for limit in result.limits} == {"fill", "copy"}
+        assert {row.case.threads for row in result.rows if row.tree == "base"} == {1}
 
 
 def test_results_of_the_series_as_it_is_come_first(
@@ -161,7 +155,7 @@ def test_results_of_the_series_as_it_is_come_first(
         body["host"]["date"] = f"2026-01-0{day}T00:00:00Z"
         (tmp_path / f"{name}.json").write_text(json.dumps(body))
     monkeypatch.setattr(files, "RESULTS", tmp_path)
-    assert [Path(one.file).stem for one in kept.benches()] == ["c", "a", "b"]
+    assert [Path(result.file).stem for result in kept.benches()] == ["c", "a", "b"]
 
 
 # Refused.
@@ -262,8 +256,8 @@ def test_too_much_or_nothing_is_refused() -> None:
 
 
 def test_a_result_may_have_checks_alone() -> None:
-    (found,) = fake_result.check_alone("two\nlines\x1b[31m").checks
-    assert found.said == "two\ufffdlines\ufffd[31m"
+    (check,) = fake_result.check_alone("two\nlines\x1b[31m").checks
+    assert check.said == "two\ufffdlines\ufffd[31m"
 
 
 def test_every_truncation_is_refused() -> None:
@@ -306,9 +300,10 @@ def test_a_result_with_any_part_changed_is_refused_or_judged(body: dict[str, Any
     except Failure as failure:
         assert str(failure).isprintable()
         return
-    one = Judged(result)
-    assert compare(one, one).heading
-    assert all(line.isprintable() for line in [*chain(*one.sentences().values()), *one.noise()])
+    judged = Judged(result)
+    assert compare(judged, judged).heading
+    lines = [*chain(*judged.sentences().values()), *judged.noise()]
+    assert all(line.isprintable() for line in lines)
     json.dumps(writer.body(result), allow_nan=False)
 
 

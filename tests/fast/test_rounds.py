@@ -49,9 +49,9 @@ def test_a_gain_is_known_when_it_is_steady(
 
 
 def test_the_gain_is_over_the_same_number_of_threads() -> None:
-    one, two = ("a", 1, _steady), ("a", 2, _noisy)
     # Both trees have the same noise with two threads, so their ratio is steady.
-    assert _taken(one, two, ("b", 1, _steady), ("b", 2, _noisy)).is_known()
+    tasks = [(tree, threads, of) for tree in "ab" for threads, of in ((1, _steady), (2, _noisy))]
+    assert _taken(*tasks).is_known()
 
 
 def test_a_tree_without_threads_is_compared_with_one_thread() -> None:

@@ -20,21 +20,21 @@ def judged(**changes: Any) -> Judged:  # noqa: ANN401 - those of fake_result.bod
 
 def test_a_difference_as_large_as_that_of_the_same_code_is_noise() -> None:
     variants = {"base": 50.0, "base2": 51.5, "cached": 49.0, "streaming": 30.0}
-    one = judged(workloads=("fsdax",), variants=variants, noise=0.001)
-    (lines,) = one.lines.values()
+    result = judged(workloads=("fsdax",), variants=variants, noise=0.001)
+    (lines,) = result.lines.values()
     assert {name: line.verdict for name, line in lines.items()} == {
         "base": "",
         "base2": "same",
         "cached": "noise",
         "streaming": "faster",
     }
-    assert one.worst_floor == pytest.approx(1.03, abs=0.002)
+    assert result.worst_floor == pytest.approx(1.03, abs=0.002)
     assert judged(**SMALL).worst_floor is None
 
 
 def test_cases_of_more_threads_borrow_base() -> None:
-    one = judged(workloads=("fsdax",), threads=(1, 4))
-    (alone, shared) = one.lines.values()
+    result = judged(workloads=("fsdax",), threads=(1, 4))
+    (alone, shared) = result.lines.values()
     assert shared.keys() == {"base", "base2", "cached", "published", "streaming"}
     assert shared["base"].row.runs_ms == alone["base"].row.runs_ms
     assert shared["base"].row.case.threads == 4
@@ -79,11 +79,11 @@ def test_a_stock_kernel_with_and_without_the_module_is_paired(first: tuple[str, 
     body = fake_result.body(accel="kvm", **SMALL)
     for row, (tree, mode) in zip(body["rows"], (first, ("stock", "module")), strict=True):
         row |= {"tree": tree, "mode": mode}
-    one = Judged(fake_result.read(body))
-    (lines,) = one.lines.values()
+    result = Judged(fake_result.read(body))
+    (lines,) = result.lines.values()
     gain = lines["module"].gain
     assert gain and gain.paired.paired
-    assert "within its round" in one.noise()[-1]
+    assert "within its round" in result.noise()[-1]
 
 
 def test_two_threads_are_shown_without_one() -> None:
@@ -92,28 +92,28 @@ def test_two_threads_are_shown_without_one() -> None:
     body["rows"] = [
         row for row in body["rows"] if row["case"]["threads"] == 2 or row["tree"] != "patched"
     ]
-    one = Judged(fake_result.read(body))
-    (case,) = one.largest(one.lines)
+    result = Judged(fake_result.read(body))
+    (case,) = result.largest(result.lines)
     assert case.threads == 2
-    assert "2 threads" in str(one.sentences())
+    assert "2 threads" in str(result.sentences())
 
 
 def test_headlines_say_what_was_gained() -> None:
-    (said,) = judged(workloads=("fsdax",), noise=0.002).sentences()["fsdax"]
-    assert said.startswith("fsdax, 100 GB, 1 thread, plain returns: streaming is 1.6")
-    assert "x faster (12 pairs: 1.6" in said
-    assert said.endswith("; 0.98 of the limit.")
+    (sentence,) = judged(workloads=("fsdax",), noise=0.002).sentences()["fsdax"]
+    assert sentence.startswith("fsdax, 100 GB, 1 thread, plain returns: streaming is 1.6")
+    assert "x faster (12 pairs: 1.6" in sentence
+    assert sentence.endswith("; 0.98 of the limit.")
 
 
 def test_the_headline_of_a_copy_is_about_the_class_that_gains_least() -> None:
-    said = judged(folio=True, noise=0.002).sentences()["folio"]
-    assert [text.split(",")[0] for text in said] == 2 * [
+    sentences = judged(folio=True, noise=0.002).sentences()["folio"]
+    assert [text.split(",")[0] for text in sentences] == 2 * [
         "folio_copy",
         "folio_mc_copy",
         "copy_user_large_folio",
     ]
-    assert all("none, 2 MiB folios" in text and "least of 3" in text for text in said[:3])
-    gains = [text.partition("patched is ")[2][:5] for text in said]
+    assert all("none, 2 MiB folios" in text and "least of 3" in text for text in sentences[:3])
+    gains = [text.partition("patched is ")[2][:5] for text in sentences]
     assert gains == 2 * ["1.18x", "1.16x", "1.20x"]
 
 
@@ -140,12 +140,12 @@ def test_a_machine_is_noisy_if_a_quarter_of_its_gains_are(others: int, noisy: bo
     variants = {"base": 57.0, **{mode: 35.0 for mode in modes}}
     body = fake_result.body(workloads=("fsdax",), variants=variants, noise=0.002)
     body["rows"][1]["runs_ms"][0] *= 0.8
-    one = Judged(fake_result.read(body))
-    assert one.noisy == noisy
-    assert [line.row.variant for line in one.noisy_lines] == ["streaming"]
+    result = Judged(fake_result.read(body))
+    assert result.noisy == noisy
+    assert [line.row.variant for line in result.noisy_lines] == ["streaming"]
     word = "noisy" if noisy else "quiet"
-    assert f"This machine is {word}: in 1 of {1 + others} gains" in one.noise()[0]
-    assert one.sentences()["fsdax"][0].endswith("; noisy.")
+    assert f"This machine is {word}: in 1 of {1 + others} gains" in result.noise()[0]
+    assert result.sentences()["fsdax"][0].endswith("; noisy.")
 
 
 @pytest.mark.parametrize(
@@ -161,8 +161,8 @@ def test_the_best_mode_is_beyond_the_noise(
     streaming: float, cached: float, outlier: float, best: list[str]
 ) -> None:
     variants = {**fake_result.VARIANTS, "streaming": streaming, "cached": cached}
-    one = judged(variants=variants, noise=0.001, outlier=outlier, memory=True)
-    assert one.best_modes() == best
+    result = judged(variants=variants, noise=0.001, outlier=outlier, memory=True)
+    assert result.best_modes() == best
     assert judged(**SMALL).best_modes() == []
 
 
@@ -171,8 +171,8 @@ def test_a_mode_that_is_better_by_one_ratio_alone_ties() -> None:
     for row in body["rows"]:
         if row["mode"] == "cached":
             row["runs_ms"][0] = 35.2
-    one = Judged(fake_result.read(body))
-    assert one.best_modes() == ["streaming", "cached"]
+    result = Judged(fake_result.read(body))
+    assert result.best_modes() == ["streaming", "cached"]
 
 
 def test_hashes_that_differ_are_told() -> None:
@@ -189,20 +189,20 @@ def test_hashes_that_differ_are_told() -> None:
 
 @pytest.mark.parametrize("drift", [1.0, 1.05])
 def test_two_results_of_one_machine_and_one_code_differ_by_noise(drift: float) -> None:
-    found = compare(judged(), judged(seed=2, drift=drift))
-    assert {each.verdict for each in found.differences} == {"noise"}
-    assert "every difference is noise" in found.heading
+    comparison = compare(judged(), judged(seed=2, drift=drift))
+    assert {each.verdict for each in comparison.differences} == {"noise"}
+    assert "every difference is noise" in comparison.heading
 
 
 def test_between_two_results_the_drift_of_the_machine_is_noise() -> None:
     before = judged()
     drifted = judged(seed=2, drift=1.05, series="other")
-    found = {each.variant: each.verdict for each in compare(before, drifted).differences}
-    assert set(found.values()) == {"noise"}
+    verdicts = {each.variant: each.verdict for each in compare(before, drifted).differences}
+    assert set(verdicts.values()) == {"noise"}
     better = {**fake_result.VARIANTS, "streaming": 30.0}
     after = judged(seed=2, series="other", variants=better)
-    found = {each.variant: each.verdict for each in compare(before, after).differences}
-    assert found == {name: "noise" for name in fake_result.VARIANTS} | {"streaming": "faster"}
+    verdicts = {each.variant: each.verdict for each in compare(before, after).differences}
+    assert verdicts == {name: "noise" for name in fake_result.VARIANTS} | {"streaming": "faster"}
 
 
 def test_the_drift_has_the_loops_of_each_workload() -> None:
@@ -217,6 +217,6 @@ def test_the_drift_has_the_loops_of_each_workload() -> None:
 
 
 def test_different_machines_are_not_judged() -> None:
-    found = compare(judged(), judged(cpu="Intel Xeon"))
-    assert "different machines" in found.heading
-    assert {each.verdict for each in found.differences} == {""}
+    comparison = compare(judged(), judged(cpu="Intel Xeon"))
+    assert "different machines" in comparison.heading
+    assert {each.verdict for each in comparison.differences} == {""}

@@ -178,8 +178,8 @@ def test_a_foreign_test_that_fails_on_both_needs_a_reason(
     (tmp_path / "outside/known-failures.toml").write_text(entry if listed else "")
     monkeypatch.setattr(files, "GUESTS", tmp_path)
     both = {"base": base, "patched": patched}
-    found = [Check(scenario, tree, "vm", outcome, "", False) for tree, outcome in both.items()]
-    assert checks.judge(found) == status
+    pair = [Check(scenario, tree, "vm", outcome, "", False) for tree, outcome in both.items()]
+    assert checks.judge(pair) == status
     assert line in capsys.readouterr().err
 
 
@@ -233,9 +233,9 @@ ok 3 hmm.hmm_device_coherent.open_close # SKIP DEVICE_COHERENT not available
 ok 4 # SKIP Pagecache folio split skipped
 # FAILED: 2 / 3 tests passed.
 """
-    found = [(one["outcome"], one["check"], one["said"]) for one in inside_checks.tap(output)]
+    tests = [(test["outcome"], test["check"], test["said"]) for test in inside_checks.tap(output)]
     failed = "hmm-tests.c:770:anon_read:Expected ret (-22) == 0 (0)"
-    assert found == [
+    assert tests == [
         ("pass", "hmm.hmm_device_private.open_close", ""),
         ("fail", "hmm.hmm_device_private.anon_read", failed),
         ("skip", "hmm.hmm_device_coherent.open_close", "DEVICE_COHERENT not available"),
@@ -246,15 +246,15 @@ ok 4 # SKIP Pagecache folio split skipped
 def test_the_name_of_a_selftest_fits_in_a_result(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said = f"ok 1 {'long ' * 30}\nok 2 {'long ' * 30}\n"
-    done = subprocess.CompletedProcess("", 0, said)
+    output = f"ok 1 {'long ' * 30}\nok 2 {'long ' * 30}\n"
+    done = subprocess.CompletedProcess("", 0, output)
     monkeypatch.setattr(foreign, "ran", lambda argv: done)
     monkeypatch.setattr(Path, "write_text", lambda *_: 0)
     (tmp_path / "pagemap_ioctl").touch()
-    records = [one for one in foreign.selftests(tmp_path) if "check" in one]
-    found = [Check("selftests", "base", r["check"], r["outcome"], "", False) for r in records]
-    assert len({one.name for one in found}) == 3
-    assert msgspec.convert(msgspec.to_builtins(found), list[Check]) == found
+    records = [record for record in foreign.selftests(tmp_path) if "check" in record]
+    tests = [Check("selftests", "base", r["check"], r["outcome"], "", False) for r in records]
+    assert len({test.name for test in tests}) == 3
+    assert msgspec.convert(msgspec.to_builtins(tests), list[Check]) == tests
 
 
 def test_the_memory_of_a_memmap_is_not_known_before_linux_counts_it(
@@ -335,8 +335,8 @@ def test_memory_of_boot_is_used_in_each_mode_and_has_to_end_alike(
     assert booted == [("base", "eager"), *(("patched", mode) for mode in DEFERRED_INIT)]
     assert len(outcome.checks) == 4
     assert outcome.judge() == status
-    said = f"fail eager: pass, background: pass, lazy: {lazy.get('stress', 'missing')}\n"
-    assert (said in capsys.readouterr().err) == bool(status)
+    line = f"fail eager: pass, background: pass, lazy: {lazy.get('stress', 'missing')}\n"
+    assert (line in capsys.readouterr().err) == bool(status)
 
 
 def test_a_stock_kernel_is_base_until_the_module_is_loaded_and_a_patched_one_never_is() -> None:
@@ -485,7 +485,7 @@ def test_ndctl_has_kernels_of_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path:
 
 
 @pytest.mark.parametrize(
-    ("argv", "said", "unsaid"),
+    ("argv", "texts", "absent"),
     [
         ([], ["(Debian: qemu-system-x86 ndctl daxctl e2fsprogs xfsprogs libnuma-dev; "], "busybox"),
         (["--stock", "6.12"], ["busybox-static"], "libnuma-dev"),
@@ -501,8 +501,8 @@ def test_ndctl_has_kernels_of_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path:
 )
 def test_what_is_missing_is_named(
     argv: list[str],
-    said: list[str],
-    unsaid: str,
+    texts: list[str],
+    absent: str,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -510,7 +510,7 @@ def test_what_is_missing_is_named(
     monkeypatch.setattr("subprocess.run", lambda *argv, **options: SimpleNamespace(returncode=1))
     assert cli.main(["vm", *argv]) == 1
     err = capsys.readouterr().err
-    assert all(text in err for text in said) and unsaid not in err
+    assert all(text in err for text in texts) and absent not in err
 
 
 @pytest.mark.parametrize("source", [("--kernel", "6.12"), ("--kernel", "7.3"), ("--ksrc", ".")])
@@ -527,7 +527,7 @@ BOOT = {"mem_total_kib": 8_000_000, "zones": ["node 0 Normal: spanned 3"], "defe
 
 
 @pytest.mark.parametrize(
-    ("changes", "outcome", "said"),
+    ("changes", "outcome", "message"),
     [
         ({}, "pass", "8000000 KiB, 2 nodes with deferred init, slow, streaming alike"),
         ({"mem_total_kib": 7}, "fail", "mem_total_kib: 7 (streaming), not 8000000 (slow)"),
@@ -536,10 +536,10 @@ BOOT = {"mem_total_kib": 8_000_000, "zones": ["node 0 Normal: spanned 3"], "defe
     ],
 )
 def test_boots_have_to_leave_the_same_memory(
-    changes: dict[str, Any], outcome: str, said: str
+    changes: dict[str, Any], outcome: str, message: str
 ) -> None:
-    found = runs.judge_boots("patched", {"slow": BOOT, "streaming": {**BOOT, **changes}})
-    assert (found.tree, found.outcome, found.said) == ("patched", outcome, said)
+    judged = runs.judge_boots("patched", {"slow": BOOT, "streaming": {**BOOT, **changes}})
+    assert (judged.tree, judged.outcome, judged.said) == ("patched", outcome, message)
 
 
 @pytest.mark.parametrize(
