@@ -61,7 +61,7 @@ _LINES = ", ".join([*patches.lines(), sources.EXPECTED])
 
 
 @pytest.mark.parametrize(
-    ("argv", "said"),
+    ("argv", "message"),
     [
         *(
             (
@@ -93,11 +93,11 @@ _LINES = ", ".join([*patches.lines(), sources.EXPECTED])
         (["--kernel", "7.3", "--ksrc", "linux"], "not allowed with"),
     ],
 )
-def test_an_argument_that_cannot_be_is_refused(tree: Path, argv: list[str], said: str) -> None:
+def test_an_argument_that_cannot_be_is_refused(tree: Path, argv: list[str], message: str) -> None:
     if not {"--kernel", "--ksrc"} & set(argv):
         argv = ["--ksrc", str(tree), *argv]
     usage = argv[-1] in ("--runs=many", "--runs=1.5", "linux")
-    assert said in _refusal(*argv, status=2 if usage else 1)
+    assert message in _refusal(*argv, status=2 if usage else 1)
 
 
 def test_a_memory_map_larger_than_memory_is_refused(tree: Path) -> None:
@@ -110,8 +110,8 @@ def test_a_memory_map_larger_than_memory_is_refused(tree: Path) -> None:
 
 def test_a_workload_that_a_line_does_not_have_is_refused(tmp_path: Path) -> None:
     tree = fake_tree.make(tmp_path / "linux", "6.12")
-    said = _refusal("--ksrc", tree, "--workload", "fsdax,dax-folio")
-    assert "Linux 6.12 does not have the code of dax-folio; give --kernel 7.3" in said
+    refusal = _refusal("--ksrc", tree, "--workload", "fsdax,dax-folio")
+    assert "Linux 6.12 does not have the code of dax-folio; give --kernel 7.3" in refusal
 
 
 @pytest.mark.parametrize("file", ["file/result.json", "directory", "/proc/nowhere/result.json"])
@@ -120,9 +120,9 @@ def test_a_result_that_cannot_be_written_is_refused_at_once(
 ) -> None:
     (tmp_path / "file").write_text("mine")
     (tmp_path / "directory").mkdir()
-    said = _refusal("--ksrc", tree, "--size", "4MiB", "--json", tmp_path / file)
-    assert f"cannot write {tmp_path / file}: " in said
-    assert said.endswith("; name another file with --json")
+    refusal = _refusal("--ksrc", tree, "--size", "4MiB", "--json", tmp_path / file)
+    assert f"cannot write {tmp_path / file}: " in refusal
+    assert refusal.endswith("; name another file with --json")
     assert (tmp_path / "file").read_text() == "mine"
     assert _entries(cache_home) == []
 
@@ -133,15 +133,15 @@ def test_a_result_that_cannot_be_written_is_refused_at_once(
 @pytest.mark.parametrize(
     "line",
     [fake_tree.needed()[0], fake_tree.needed()[-1]],
-    ids=lambda one: f"{one.step}:{one.path}",
+    ids=lambda line: f"{line.step}:{line.path}",
 )
 def test_an_edit_that_does_not_apply_is_named(
     tree: Path, cache_home: Path, line: fake_tree.Needed
 ) -> None:
     fake_tree.spoil(tree, line)
     text = (tree / line.path).read_text()
-    said = _refusal("--ksrc", tree, "--size", "4MiB")
-    assert f"{line.topic}: {line.step} does not match {line.path}" in said
+    refusal = _refusal("--ksrc", tree, "--size", "4MiB")
+    assert f"{line.topic}: {line.step} does not match {line.path}" in refusal
     assert (tree / line.path).read_text() == text
     # The copy of the tree is complete, and a later bench can use it.
     assert [name.split("-")[0] for name in _entries(cache_home)] == ["trees/own"]
@@ -149,11 +149,11 @@ def test_an_edit_that_does_not_apply_is_named(
 
 @pytest.mark.usefixtures("debian_config")
 def test_a_build_that_fails_says_where_its_log_is(tree: Path) -> None:
-    said = _refusal("--ksrc", tree, "--size", "4MiB")
-    assert "make olddefconfig in the base tree failed: " in said
-    log = Path(said.split("the whole output is in ")[1].strip())
+    refusal = _refusal("--ksrc", tree, "--size", "4MiB")
+    assert "make olddefconfig in the base tree failed: " in refusal
+    log = Path(refusal.split("the whole output is in ")[1].strip())
     assert "olddefconfig" in log.read_text()
-    assert _refusal("--ksrc", tree, "--size", "4MiB") == said
+    assert _refusal("--ksrc", tree, "--size", "4MiB") == refusal
 
 
 @pytest.mark.usefixtures("debian_config")
@@ -163,21 +163,21 @@ def test_a_missing_tool_is_named_with_its_package(
 ) -> None:
     (tmp_path / "bin").mkdir()
     for name in ("cp", "gcc", "git", "make", "sh", "xargs"):
-        found = shutil.which(name)
-        if found and name != program:
-            (tmp_path / "bin" / name).symlink_to(found)
-    said = _refusal("--ksrc", tree, "--size", "4MiB", PATH=str(tmp_path / "bin"))
-    assert f"needs the program {program}, " in said
-    assert f"; install it (Debian: {package}; " in said
+        path = shutil.which(name)
+        if path and name != program:
+            (tmp_path / "bin" / name).symlink_to(path)
+    refusal = _refusal("--ksrc", tree, "--size", "4MiB", PATH=str(tmp_path / "bin"))
+    assert f"needs the program {program}, " in refusal
+    assert f"; install it (Debian: {package}; " in refusal
 
 
 @pytest.mark.usefixtures("debian_config")
 def test_no_room_on_the_disk_is_refused_before_anything_is_written(
     tree: Path, cache_home: Path
 ) -> None:
-    said = _refusal("--ksrc", tree, "--size", "4MiB", before=_FULL_DISK)
-    assert "a copy of the kernel tree needs 2.0 GB on the disk of " in said
-    assert said.endswith("; free some, or set XDG_CACHE_HOME to a directory on another disk")
+    refusal = _refusal("--ksrc", tree, "--size", "4MiB", before=_FULL_DISK)
+    assert "a copy of the kernel tree needs 2.0 GB on the disk of " in refusal
+    assert refusal.endswith("; free some, or set XDG_CACHE_HOME to a directory on another disk")
     assert [name for name in _entries(cache_home) if not name.startswith("configs/")] == []
 
 
@@ -235,15 +235,15 @@ def _started(mark: str, home: Path, *argv: str) -> Iterator[subprocess.Popen[str
 
 def _running(mark: str) -> dict[int, str]:
     """Return the processes that inherited a mark, with their command lines."""
-    found = {}
+    processes = {}
     for path in Path("/proc").glob("[0-9]*"):
         try:
             if f"{_MARK}={mark}".encode() in (path / "environ").read_bytes().split(b"\0"):
                 words = (path / "cmdline").read_bytes().split(b"\0")
-                found[int(path.name)] = " ".join(map(os.fsdecode, words))
+                processes[int(path.name)] = " ".join(map(os.fsdecode, words))
         except OSError:
             pass  # it has ended meanwhile, or belongs to another user
-    return found
+    return processes
 
 
 def _wait_for(mark: str, words: str, child: subprocess.Popen[str]) -> None:

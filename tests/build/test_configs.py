@@ -64,37 +64,37 @@ def test_the_defconfig_comes_last_and_says_why(
 ) -> None:
     chosen = configs.usual(tree)
     assert (chosen.text, set(chosen.options)) == ("", set(configs.needs()))
-    said = capsys.readouterr().err
-    assert "using the defconfig" in said
-    assert "there is no apt-get" in said
+    err = capsys.readouterr().err
+    assert "using the defconfig" in err
+    assert "there is no apt-get" in err
 
 
 @pytest.mark.usefixtures("no_debian")
 def test_debians_source_needs_debians_configuration(tree: Source) -> None:
     (tree.tree / ".config").touch()
-    found = Source(tree.version, tree.line, "7.3.1-1", tree.tree)
-    assert configs.of_user(None, found) is None
+    debian = Source(tree.version, tree.line, "7.3.1-1", tree.tree)
+    assert configs.of_user(None, debian) is None
     with pytest.raises(Failure, match="no apt-get"):
-        configs.usual(found)
+        configs.usual(debian)
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         (_WHOLE.replace("CONFIG_X86_64=y", "CONFIG_ARM64=y"), "no configuration for x86-64"),
         ("", "no configuration for x86-64"),
-        *((_WHOLE.replace(f"{one}\n", ""), one) for one in configs.needs()),
+        *((_WHOLE.replace(f"{need}\n", ""), need) for need in configs.needs()),
         (_WHOLE.replace("CONFIG_FS_DAX=y", "CONFIG_FS_DAX=m"), r"CONFIG_FS_DAX=y \(fsdax"),
         ("\x00\xff", "cannot read|no configuration"),
     ],
 )
 @pytest.mark.parametrize("own", [False, True])
 def test_a_file_that_a_workload_cannot_use_is_refused(
-    tree: Source, tmp_path: Path, text: str, said: str, own: bool
+    tree: Source, tmp_path: Path, text: str, message: str, own: bool
 ) -> None:
     file = tree.tree / ".config" if own else tmp_path / "mine"
     file.write_text(text)
-    with pytest.raises(Failure, match=said) as caught:
+    with pytest.raises(Failure, match=message) as caught:
         configs.of_user(None if own else file, tree)
     assert str(file) in caught.value.message
     assert "--config" in caught.value.remedy

@@ -50,8 +50,8 @@ def _late(patched: trees.Tree, without: Drain | None = None) -> trees.Tree:
     changes = {_HEADER: header.read_text()}
     if without:
         text = (patched.path / without.path).read_text()
-        found = list(_DRAIN.finditer(text))[without.number]
-        changes[without.path] = text[: found.start()] + text[found.end() :]
+        drain = list(_DRAIN.finditer(text))[without.number]
+        changes[without.path] = text[: drain.start()] + text[drain.end() :]
 
     def change(tree: Path) -> None:
         for path, text in changes.items():

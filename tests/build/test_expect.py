@@ -38,8 +38,8 @@ def test_another_text_is_refused(text: str) -> None:
 
 def test_a_case_is_found_by_words_of_its_title() -> None:
     small, large = (Case("hotplug", 1, 1, block_bytes=128 << at) for at in (20, 24))
-    one = expect.parse("hotplug, 2 GiB blocks: a/base > 1")
-    assert one.case([small, large]) == large
+    expected = expect.parse("hotplug, 2 GiB blocks: a/base > 1")
+    assert expected.case([small, large]) == large
     for text, many in (("hotplug: a/base > 1", "several"), ("hotplug, 4 GiB: a/base > 1", "no")):
         with pytest.raises(Failure, match=f"--expect names {many} cases of hotplug; add words of"):
             expect.parse(text).case([small, large])
@@ -60,10 +60,10 @@ def _rows(ratio: float, *, placement: float, noise: float, seed: int) -> tuple[R
 
 
 def test_the_interval_has_the_true_ratio_19_times_of_20() -> None:
-    found = [
+    ratios = [
         expect.ratio(*_rows(0.8, placement=0.04, noise=0.05, seed=seed)) for seed in range(400)
     ]
-    inside = sum(one.low <= 0.8 <= one.high for one in found) / len(found)
+    inside = sum(ratio.low <= 0.8 <= ratio.high for ratio in ratios) / len(ratios)
     assert 0.92 < inside < 0.98
 
 
@@ -81,11 +81,11 @@ def test_the_interval_has_the_true_ratio_19_times_of_20() -> None:
 def test_a_verdict_needs_the_whole_interval(
     ratio: float, sign: str, bound: float, verdict: bool | None
 ) -> None:
-    one = expect.parse(f"fsdax: new/base {sign} {bound}")
-    found = expect.ratio(*_rows(ratio, placement=0.02, noise=0.02, seed=1))
-    assert one.holds(found) is verdict
+    expected = expect.parse(f"fsdax: new/base {sign} {bound}")
+    measured = expect.ratio(*_rows(ratio, placement=0.02, noise=0.02, seed=1))
+    assert expected.holds(measured) is verdict
     word = {True: "yes", False: "no", None: "undecided"}[verdict]
-    assert expect.sentence(one, Case("fsdax", 1, 1), found).endswith(f" {bound:g}: {word}")
+    assert expect.sentence(expected, Case("fsdax", 1, 1), measured).endswith(f" {bound:g}: {word}")
 
 
 # The command.
@@ -104,7 +104,7 @@ def test_the_exit_status_is_the_verdict(user_cache: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("argv", "said"),
+    ("argv", "message"),
     [
         (["--expect", "fsdax"], "--expect 'fsdax' cannot be read"),
         (["--expect", "none: patched/base > 1"], "there is no workload 'none'"),
@@ -117,10 +117,10 @@ def test_the_exit_status_is_the_verdict(user_cache: Path) -> None:
         (["--expect", "fsdax: patched/base > 1", "--bogus"], "unrecognized arguments: --bogus"),
     ],
 )
-def test_a_wrong_argument_ends_a_bisection(user_cache: Path, argv: list[str], said: str) -> None:
+def test_a_wrong_argument_ends_a_bisection(user_cache: Path, argv: list[str], message: str) -> None:
     ended = _bench(user_cache, *argv)
     assert (ended.returncode, ended.stdout) == (128, "")
-    assert said in ended.stderr.splitlines()[-1]
+    assert message in ended.stderr.splitlines()[-1]
 
 
 def test_a_reader_that_has_gone_ends_a_bisection(user_cache: Path) -> None:

@@ -175,10 +175,10 @@ def test_a_copy_is_all_of_the_folio_and_nothing_else(
         memory.put(page - GUARD, around)
         assert memory.copy(variant, function, order, page, source_page) == Result(0, 0, -1, 0)
         assert same(memory.get(source_page, pages), data)
-        found = memory.get(page - GUARD, pages + 2 * GUARD)
-        assert same(found[GUARD * PAGE : -GUARD * PAGE], data)
-        assert same(found[: GUARD * PAGE], around[: GUARD * PAGE])
-        assert same(found[-GUARD * PAGE :], around[-GUARD * PAGE :])
+        after = memory.get(page - GUARD, pages + 2 * GUARD)
+        assert same(after[GUARD * PAGE : -GUARD * PAGE], data)
+        assert same(after[: GUARD * PAGE], around[: GUARD * PAGE])
+        assert same(after[-GUARD * PAGE :], around[-GUARD * PAGE :])
 
 
 @pytest.fixture(params=[0, 1], ids=["voluntary", "lazy"])
@@ -218,10 +218,10 @@ def check_fault(memory: Memory, function: str, order: int, host_page: int, early
         assert (result.status, result.queued, result.first) == (-EHWPOISON, 1, bad), variant
         assert result.faults >= 1
         after = memory.get(TO - GUARD, pages + 2 * GUARD)
-        found = after[GUARD * PAGE : -GUARD * PAGE]
+        copied = after[GUARD * PAGE : -GUARD * PAGE]
         # All words before the poison are copied, and no byte of it or behind it.
-        assert same(found[: whole // 8 * 8], data[: whole // 8 * 8]), variant
-        assert same(found[whole:], before[: len(found) - whole]), variant
+        assert same(copied[: whole // 8 * 8], data[: whole // 8 * 8]), variant
+        assert same(copied[whole:], before[: len(copied) - whole]), variant
         assert same(after[: GUARD * PAGE], before[: GUARD * PAGE])
         assert same(after[-GUARD * PAGE :], before[: GUARD * PAGE])
 

@@ -53,13 +53,13 @@ def test_the_wheel_has_the_sources_and_nothing_that_was_built(installed: Path) -
     assert shipped.is_relative_to(installed)
     listed = _run("git", "ls-files", "kernel", "stock", "docs/results", cwd=_ROOT)
     tracked = {name for name in listed.splitlines() if (_ROOT / name).exists()}
-    found = {
+    names = {
         str(path.relative_to(shipped))
         for path in shipped.rglob("*")
         if path.is_file() and path.suffix != ".pyc"
     }
-    assert tracked <= found
-    assert not [name for name in found if name.endswith((".o", ".ko", ".cmd", ".mod"))]
+    assert tracked <= names
+    assert not [name for name in names if name.endswith((".o", ".ko", ".cmd", ".mod"))]
 
 
 def test_a_bench_runs_from_another_directory(bench: Path) -> None:

@@ -133,7 +133,7 @@ def _linked(
     """Return the trees of a host, and those left out; `failing` chooses one of those that link."""
 
     def link_placed(made: Sequence[trees.Tree], *rest: object, half: object) -> list[str]:
-        if bad := failing([one.name for one in made]):
+        if bad := failing([tree.name for tree in made]):
             raise TreeFailure("make failed: a.c:1:1: error: x", "see the log", bad)
         return ["program"]
 
@@ -145,7 +145,7 @@ def _linked(
     left, _, _ = bench_plan._linked(
         made, needed, left_out, KernelHalf(), 1, objects.DEBIAN, all_modes=False
     )
-    return [one.name for one in left], left_out
+    return [tree.name for tree in left], left_out
 
 
 def test_a_tree_that_does_not_build_is_left_out_of_everything(
@@ -244,7 +244,7 @@ _WHY = {
 
 def _diff(path: str, old: str, new: str) -> str:
     before = f"a/{path}" if old else "/dev/null"
-    lines = [one.splitlines(keepends=True) for one in (old, new)]
+    lines = [text.splitlines(keepends=True) for text in (old, new)]
     return "".join(difflib.unified_diff(lines[0], lines[1], before, f"b/{path}"))
 
 
@@ -277,8 +277,8 @@ def test_each_fault_of_a_real_tree_leaves_it_out_of_one_workload(
     file = tmp_path / "result.json"
     workloads = ["--workload", ",".join([*list(_WHY)[1:], *able]), "--json", str(file)]
     assert cli.main([*argv, *workloads]) == 0
-    said = capsys.readouterr()
-    lines = [line for line in said.err.splitlines() if " is left out" in line]
+    out, err = capsys.readouterr()
+    lines = [line for line in err.splitlines() if " is left out" in line]
     assert len(lines) == len(_WHY)
     for workload, why in _WHY.items():
         assert f"pagemint: {workload} is left out for faulty: {why}" in "\n".join(lines)
@@ -293,7 +293,7 @@ def test_each_fault_of_a_real_tree_leaves_it_out_of_one_workload(
     faulty, same = result.trees
     assert (faulty.identical, same.identical) == (None, True)
     assert faulty.left_out.keys() == _WHY.keys() and not same.left_out
-    assert "Left out for faulty: " in said.out
+    assert "Left out for faulty: " in out
 
 
 def test_a_tree_whose_code_fails_is_skipped_by_a_bisection(
@@ -301,7 +301,7 @@ def test_a_tree_whose_code_fails_is_skipped_by_a_bisection(
 ) -> None:
     argv = ["bench", "--tree", f"faulty={_patch(tmp_path)}", "--size", "256MiB"]
     assert cli.main([*argv, "--expect", "fsdax: faulty/base > 0.5"]) == bench_plan.UNDECIDED
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert said.err.splitlines()[-1] == ("pagemint: faulty cannot run fsdax; name another workload")
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.splitlines()[-1] == "pagemint: faulty cannot run fsdax; name another workload"
     assert cli.main([*argv, "--runs", "1", "--expect", "private: faulty/base > 0.01"]) == 0

@@ -55,14 +55,14 @@ def test_a_workload_runs_with_the_objects_that_it_names(
     workload = known()[name]
     own = timed.sources(workload)
     half = _Alone(own)
-    wanted = {_GLUE, *(one for file in own for one in half.used(file))}
+    wanted = {_GLUE, *(path for file in own for path in half.used(file))}
     every = join.named
 
     def few(tree: Tree, name: str, prefix: str, built: Path, half: KernelHalf) -> Named:
         """Leave base its other objects: it makes memmaps for what is timed later."""
-        found = every(tree, name, prefix, built, half)
-        code = {one: file for one, file in found.code.items() if one in wanted}
-        return replace(found, code=code) if name == PATCHED else found
+        named = every(tree, name, prefix, built, half)
+        code = {path: file for path, file in named.code.items() if path in wanted}
+        return replace(named, code=code) if name == PATCHED else named
 
     monkeypatch.setattr(join, "named", few)
     pair = trees.pair(sources.get(line))
@@ -93,9 +93,10 @@ def test_a_digest_covers_every_edited_file_that_is_compiled(
     for workload in known().values():
         linked = timed.linked(code, half, workload)
         own = timed.sources(workload)
-        made = [built / one for file in own for one in half.used(file) if (built / one).exists()]
-        made += [glue.parts[one.stem] for one in own if one.stem in glue.parts]
-        compiled = {path for one in made for path in _read(one, patched.path)}
+        used = [built / path for file in own for path in half.used(file)]
+        made = [path for path in used if path.exists()]
+        made += [glue.parts[file.stem] for file in own if file.stem in glue.parts]
+        compiled = {path for part in made for path in _read(part, patched.path)}
         assert {path for path in compiled if path in code.code} <= set(linked), workload.name
         checked += len(made)
     assert checked > 20

@@ -45,8 +45,8 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def _make(text: str, base: trees.Tree) -> trees.Tree:
-    (one,) = named.parse([text])
-    return one.make(base)
+    (tree,) = named.parse([text])
+    return tree.make(base)
 
 
 def _mailbox(tree: Path, file: Path, *topics: str) -> Path:
@@ -68,8 +68,8 @@ def test_a_mailbox_of_topics_makes_the_tree_that_the_topics_make(
     folder = tmp_path / "patches"
     folder.mkdir()
     mails = [
-        sorted(mailbox.with_suffix(".mails").glob(f"{one}/*"))
-        for one in ("fixes", "device", "online")
+        sorted(mailbox.with_suffix(".mails").glob(f"{topic}/*"))
+        for topic in ("fixes", "device", "online")
     ]
     for number, mail in enumerate(itertools.chain(*mails)):
         (folder / f"{number:02}.patch").write_text(mail.read_text())
@@ -115,7 +115,7 @@ def test_a_commit_is_whole_wherever_its_repository_is_named(
 
 
 @pytest.mark.parametrize(
-    ("texts", "said"),
+    ("texts", "message"),
     [
         (["a"], "--tree a: not NAME=WHERE; WHERE is DIR, DIR@REV"),
         (["a="], "--tree a=: not NAME=WHERE"),
@@ -137,7 +137,7 @@ def test_a_commit_is_whole_wherever_its_repository_is_named(
     ],
 )
 def test_a_tree_that_cannot_be_is_refused(
-    tree: Path, monkeypatch: pytest.MonkeyPatch, texts: list[str], said: str
+    tree: Path, monkeypatch: pytest.MonkeyPatch, texts: list[str], message: str
 ) -> None:
     monkeypatch.chdir(tree.parent)
     Path("empty").mkdir()
@@ -147,7 +147,7 @@ def test_a_tree_that_cannot_be_is_refused(
         _git(Path("other.git"), *argv)
     with pytest.raises(Failure) as refusal:
         named.parse(texts)
-    assert said in str(refusal.value)
+    assert message in str(refusal.value)
 
 
 def test_a_topic_without_patches_for_the_line_is_refused(tmp_path: Path) -> None:
@@ -278,14 +278,14 @@ def test_a_tree_with_one_wrong_bit_is_named_and_timed(in_user_cache: None, tmp_p
     argv += ["--runs", "1", "--json", str(tmp_path / "result.json")]
     ended = pagemint(*argv)
     assert ended.returncode == 0, ended.stderr
-    said = "fsdax: page 100, word 5 is 0x1, not 0x0"
-    assert f"pagemint: the memmap of wrong differs from base's: {said}\n" in ended.stderr
-    assert f"Memmap of wrong differs: {said}." in ended.stdout.splitlines()
-    found = json.loads((tmp_path / "result.json").read_text())
-    (listed,) = found["trees"]
+    difference = "fsdax: page 100, word 5 is 0x1, not 0x0"
+    assert f"pagemint: the memmap of wrong differs from base's: {difference}\n" in ended.stderr
+    assert f"Memmap of wrong differs: {difference}." in ended.stdout.splitlines()
+    result = json.loads((tmp_path / "result.json").read_text())
+    (listed,) = result["trees"]
     mails = listed["applied"], listed["not_applied"]
     assert (listed["name"], *mails) == ("wrong", ["wrong.patch"], [])
-    assert [(row["case"]["workload"], row["tree"]) for row in found["rows"][:6]] == [
+    assert [(row["case"]["workload"], row["tree"]) for row in result["rows"][:6]] == [
         (workload, tree) for workload in ("fsdax", "boot") for tree in ("base", "base2", "wrong")
     ]
     assert (tmp_path / "result-report/index.html").read_text().count("wrong.patch") == 2
@@ -298,7 +298,7 @@ def test_each_topic_leaves_the_memmaps_of_base(in_user_cache: None, tmp_path: Pa
     argv += ["--size", "256MiB", "--workload", "fsdax", "--runs", "1", "--no-report"]
     ended = pagemint("bench", *argv, "--json", str(tmp_path / "result.json"))
     assert ended.returncode == 0, ended.stderr
-    found = json.loads((tmp_path / "result.json").read_text())["trees"]
-    assert {tree["name"]: tree["identical"] for tree in found} == {
+    listed = json.loads((tmp_path / "result.json").read_text())["trees"]
+    assert {tree["name"]: tree["identical"] for tree in listed} == {
         f"only-{name}": True for name in topics
     }

@@ -112,8 +112,8 @@ def counted(program: Program, work: Path) -> dict[tuple[str, str], Window]:
     done = subprocess.run(argv, input=text, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "error" not in done.stdout.replace("error=", "")
-    found = count_plugin.windows(work)
-    return {key: found[at] for key, at in windows.items()}
+    measured = count_plugin.windows(work)
+    return {key: measured[at] for key, at in windows.items()}
 
 
 def _patched(window: Window) -> Counts:
@@ -140,13 +140,13 @@ def pages_of(loop: str) -> int:
 def test_a_loop_does_no_more_than_it_must(
     counts: Mapping[tuple[str, str], Window], loop: str, mode: str
 ) -> None:
-    found = _patched(counts[loop, mode])
-    work = found.instructions, found.stored, found.loaded
-    per_page = tuple(one / pages_of(loop) for one in work)
+    total = _patched(counts[loop, mode])
+    work = total.instructions, total.stored, total.loaded
+    per_page = tuple(count / pages_of(loop) for count in work)
     # The code of mainline's loop depends on what the compiler inlines around it.
     room = 1.2 if mode == "slow" else ROOM
-    most = (room * one for one in COUNTED[loop, mode])
-    assert all(one <= limit for one, limit in zip(per_page, most, strict=True)), per_page
+    most = (room * count for count in COUNTED[loop, mode])
+    assert all(count <= limit for count, limit in zip(per_page, most, strict=True)), per_page
 
 
 def test_no_loop_takes_a_lock_for_each_page(counts: Mapping[tuple[str, str], Window]) -> None:
@@ -159,6 +159,6 @@ def test_a_loop_lets_others_run_in_each_section_but_not_at_each_page(
 ) -> None:
     for (loop, mode), window in counts.items():
         if loop in MEMMAP:
-            found = window.get("k___SCT__cond_resched")
-            calls = found.calls if found else 0
+            function = window.get("k___SCT__cond_resched")
+            calls = function.calls if function else 0
             assert PAGES / SECTION <= calls <= PAGES / PAGEBLOCK, (loop, mode, calls)

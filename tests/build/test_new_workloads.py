@@ -130,7 +130,7 @@ _STAND_IN = (
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [
         ("empty", "pagemint: the workload empty has no tasks; its tasks() must yield some"),
         ("command", f"'unheard tree=base what=0': the command unheard is unknown{_COMMAND}"),
@@ -143,19 +143,19 @@ _STAND_IN = (
     ],
 )
 def test_a_fault_of_a_workload_is_one_line(
-    user_cache: Path, tmp_path: Path, name: str, said: str
+    user_cache: Path, tmp_path: Path, name: str, message: str
 ) -> None:
-    assert said in _refusal(_bench(user_cache, tmp_path, name))
+    assert message in _refusal(_bench(user_cache, tmp_path, name))
 
 
 def test_an_object_without_a_source_is_named(user_cache: Path, tmp_path: Path) -> None:
-    said = _refusal(_bench(user_cache, tmp_path, "right", _C % '"mm/mm_init.o", "mm/no_such.o"'))
-    assert "NATIVE_OBJECTS() names mm/no_such.o, and Linux " in said
-    assert said.endswith("; give the path of a .c or .S file of the kernel, with the suffix .o")
+    refusal = _refusal(_bench(user_cache, tmp_path, "right", _C % '"mm/mm_init.o", "mm/no_such.o"'))
+    assert "NATIVE_OBJECTS() names mm/no_such.o, and Linux " in refusal
+    assert refusal.endswith("; give the path of a .c or .S file of the kernel, with the suffix .o")
 
 
 def test_two_workloads_of_one_name_are_refused(user_cache: Path, tmp_path: Path) -> None:
     python = _PYTHON.replace('"right"', '"fsdax"')
-    said = _refusal(_bench(user_cache, tmp_path, "fsdax", python=python))
-    assert "device.py and faulty.py in pagemint/bench/workloads/ both have a " in said
-    assert said.endswith("workload 'fsdax'; rename one")
+    refusal = _refusal(_bench(user_cache, tmp_path, "fsdax", python=python))
+    assert "device.py and faulty.py in pagemint/bench/workloads/ both have a " in refusal
+    assert refusal.endswith("workload 'fsdax'; rename one")

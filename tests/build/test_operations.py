@@ -169,7 +169,7 @@ def test_an_unmap_removes_pages_after_references_and_ends_after_lookups(
         done = [Step(what) for what, _ in steps]
         for what in (Step.DELETE, Step.REMOVE):
             assert [pfn for step, pfn in steps if step == what] == pfns, tree
-        kill, wait, leave = (done.index(one) for one in (Step.KILL, Step.WAIT_DONE, Step.EXIT))
+        kill, wait, leave = (done.index(step) for step in (Step.KILL, Step.WAIT_DONE, Step.EXIT))
         assert kill < wait < done.index(Step.REMOVE) <= last(done, Step.REMOVE) < leave, tree
         # Lookups that found the pgmap are over before it can be freed.
         assert Step.WAIT_RCU in done[last(done, Step.DELETE) : leave], tree

@@ -72,7 +72,7 @@ class Case:
     def command(self) -> tuple[str, dict[str, object]]:
         """Return the host's command and its arguments."""
         start = FIRST_PFN + MARGIN + self.start
-        found: dict[str, object] = {
+        arguments: dict[str, object] = {
             "start": start,
             "pages": self.nr,
             "nid": self.nid,
@@ -80,17 +80,17 @@ class Case:
         }
         if self.block:
             driver = DRIVERS.index(self.driver)
-            return "hotplug", found | {
+            return "hotplug", arguments | {
                 "block": self.block,
                 "driver": driver,
                 "check": 1,
                 "back": int(self.back),
             }
         if self.order is not None:
-            return "early", {**found, "order": self.order}
+            return "early", {**arguments, "order": self.order}
         for number, (first, end) in enumerate(self.free):
-            found |= {f"free{number}": start + first, f"end{number}": start + end}
-        return "boot", found
+            arguments |= {f"free{number}": start + first, f"end{number}": start + end}
+        return "boot", arguments
 
 
 @dataclass(frozen=True)

@@ -64,8 +64,8 @@ def test_the_command_of_the_distribution_is_named(
 ) -> None:
     program(tmp_path / manager, "")
     monkeypatch.setenv("PATH", str(tmp_path))
-    said = packages.remedy(["gelf.h", "flex"])
-    assert re.fullmatch(rf"install them: {manager} \S+ \S*libelf\S* flex", said)
+    remedy = packages.remedy(["gelf.h", "flex"])
+    assert re.fullmatch(rf"install them: {manager} \S+ \S*libelf\S* flex", remedy)
 
 
 def test_setup_without_dpkg_names_programs_and_headers_of_all_distributions(
@@ -87,7 +87,7 @@ def test_setup_without_dpkg_names_programs_and_headers_of_all_distributions(
 
 def test_doctor_without_apt_names_no_apt(path: Path) -> None:
     (path / "flex").unlink()
-    program = "from pagemint.commands import doctor; [print(one) for one in doctor.checks()]"
+    program = "from pagemint.commands import doctor; [print(check) for check in doctor.checks()]"
     ended = _run(sys.executable, "-c", program, cwd=_ROOT, PATH=str(path))
     assert "Debian: flex" in ended.stdout, ended.stderr
     assert "apt-get install" not in ended.stdout

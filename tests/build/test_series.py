@@ -104,7 +104,7 @@ def test_a_step_is_left_out_of_a_line_only_where_the_line_needs_no_such_fix() ->
         (line, step.path)
         for line in patches.lines()
         for step in _STEPS
-        if step.path not in {one.path for one in patches.of(line)}
+        if step.path not in {applied.path for applied in patches.of(line)}
     }
     new = ("shared", "published", "background", "devdax", "devdax-shared")
     assert left_out == {
@@ -164,9 +164,9 @@ def newer(plain: Path) -> Path:
 def test_a_tree_of_another_version_takes_edits_and_configuration_of_the_nearest_line(
     newer: Path,
 ) -> None:
-    found = sources.from_tree(newer)
-    assert found.line == "7.4"
-    assert [tree.line for tree in trees.pair(found)] == [fake_tree.LINE] * 2
+    source = sources.from_tree(newer)
+    assert source.line == "7.4"
+    assert [tree.line for tree in trees.pair(source)] == [fake_tree.LINE] * 2
     assert branches.commit(newer) == _BRANCHES
 
 
@@ -238,7 +238,7 @@ def test_the_cover_letters_are_where_git_and_b4_look_for_them(checkout: Path) ->
     branches.commit(checkout)
     for topic, branch in zip(_TOPICS, _BRANCHES, strict=True):
         settings = [f"branch.{branch}.{key}" for key in ("description", "b4-prep-cover-strategy")]
-        cover, strategy = (_git(checkout, "config", "--get-all", one) for one in settings)
+        cover, strategy = (_git(checkout, "config", "--get-all", setting) for setting in settings)
         assert cover == patches.cover(topic) + "\n"
         assert strategy == "branch-description\n"
 
@@ -284,7 +284,7 @@ def _outcome(tree: Path, output: Path) -> tuple[dict[str, str], dict[str, bytes]
     """Return the mails of a tree, its files once it has the branches, and the last commit."""
     written = branches.mails(sources.from_tree(tree), output)
     branches.commit(tree)
-    mails = {str(one.relative_to(output)): one.read_text() for one in written}
+    mails = {str(mail.relative_to(output)): mail.read_text() for mail in written}
     return mails, contents(tree), git.git(tree, "rev-parse", "HEAD")
 
 
@@ -423,7 +423,7 @@ _UNCOMMITTED = "has uncommitted changes; commit or stash them first"
 
 
 @pytest.mark.parametrize(
-    ("command", "said"),
+    ("command", "message"),
     [
         ("echo mine >mm/Makefile", _UNCOMMITTED),
         ("echo mine >mm/Makefile; git add mm/Makefile", _UNCOMMITTED),
@@ -433,11 +433,11 @@ _UNCOMMITTED = "has uncommitted changes; commit or stash them first"
     ],
 )
 def test_a_tree_that_cannot_have_the_branch_is_refused_and_kept(
-    checkout: Path, command: str, said: str
+    checkout: Path, command: str, message: str
 ) -> None:
     subprocess.run(["sh", "-ec", command], cwd=checkout, check=True)
     before = _state(checkout)
-    with pytest.raises(Failure, match=said):
+    with pytest.raises(Failure, match=message):
         branches.commit(checkout)
     assert _state(checkout) == before
 
@@ -450,13 +450,13 @@ def test_an_edit_that_does_not_apply_is_named(tmp_path: Path, line: str) -> None
         fake_tree.spoil(tree, needed)
         with pytest.raises(Failure) as caught:
             patches.plan(tree, line, patches.topics([needed.topic]))
-        said = f"{needed.topic}: {needed.step} does not match {needed.path}"
-        assert said in caught.value.message
+        edit = f"{needed.topic}: {needed.step}"
+        assert f"{edit} does not match {needed.path}" in caught.value.message
         (tree / needed.path).write_text(before)
 
 
 def test_a_topic_is_named_if_one_that_it_needs_does_not_apply(plain: Path) -> None:
-    fake_tree.spoil(plain, next(one for one in fake_tree.needed() if one.topic == "device"))
+    fake_tree.spoil(plain, next(need for need in fake_tree.needed() if need.topic == "device"))
     with pytest.raises(Failure) as caught:
         patches.plan(plain, fake_tree.LINE)
     needing = [topic.name for topic in patches.topics() if "device" in topic.needs]
@@ -481,14 +481,13 @@ def test_an_edit_that_does_not_apply_changes_nothing(checkout: Path, tmp_path: P
 
 
 def test_a_topic_that_does_not_apply_leaves_the_others(plain: Path) -> None:
-    line = next(one for one in fake_tree.needed() if one.topic == "copies")
-    fake_tree.spoil(plain, line)
+    fake_tree.spoil(plain, next(need for need in fake_tree.needed() if need.topic == "copies"))
     with pytest.raises(Failure, match=r"1 topic does not apply: copies: .* these apply: fixes, de"):
         branches.commit(plain)
     assert not (plain / ".git").exists()
     chosen = patches.topics(["online"])
     made = branches.commit(plain, chosen)
-    assert made == [f"pagemint-{fake_tree.LINE}-{one.name}" for one in chosen]
+    assert made == [f"pagemint-{fake_tree.LINE}-{topic.name}" for topic in chosen]
 
 
 @pytest.mark.parametrize("line", patches.lines())
@@ -496,7 +495,7 @@ def test_the_topics_that_apply_are_those_with_patches_for_the_line(
     tmp_path: Path, line: str
 ) -> None:
     tree = fake_tree.make(tmp_path / "linux", line)
-    fake_tree.spoil(tree, next(one for one in fake_tree.needed(line) if one.topic == "copies"))
+    fake_tree.spoil(tree, next(need for need in fake_tree.needed(line) if need.topic == "copies"))
     with pytest.raises(Failure) as caught:
         patches.plan(tree, line)
     others = dict.fromkeys(step.topic for step in patches.of(line) if step.topic != "copies")
@@ -508,8 +507,8 @@ def test_a_new_file_that_is_there_already_is_named(plain: Path) -> None:
         for path in step.files:
             (plain / path).parent.mkdir(parents=True, exist_ok=True)
             (plain / path).write_text("mine")
-            said = f"{step.topic}: {step.name} adds {path}, which is there already"
-            with pytest.raises(Failure, match=said):
+            message = f"{step.topic}: {step.name} adds {path}, which is there already"
+            with pytest.raises(Failure, match=message):
                 patches.plan(plain, fake_tree.LINE, patches.topics([step.topic]))
             (plain / path).unlink()
 
@@ -640,8 +639,8 @@ def test_mails_make_the_same_tree_as_the_branch(checkout: Path, tmp_path: Path) 
     _git(checkout, "am", "-q", "--empty=drop", *map(str, mails))
     _git(checkout, "checkout", "-q", "main")
     branches.commit(checkout)
-    one, other = _commits(checkout, "main", "by-mail"), _commits(checkout, "main")
-    for a, b in zip(one, other, strict=True):
+    mailed, committed = _commits(checkout, "main", "by-mail"), _commits(checkout, "main")
+    for a, b in zip(mailed, committed, strict=True):
         assert _git(checkout, "diff", a, b) == ""
         texts = [_git(checkout, "show", "-s", "--format=%B", each) for each in (a, b)]
         assert texts[0] == texts[1]
@@ -675,10 +674,10 @@ def test_git_would_send_a_topic(checkout: Path, tmp_path: Path, how: str) -> Non
         below = f"pagemint-{fake_tree.LINE}-device"
         what = ["--cover-letter", "--cover-from-description=subject", below]
     argv = ("send-email", "--dry-run", "--confirm=never", "--to=list@example.org")
-    said = _git(checkout, *argv, *what)
+    output = _git(checkout, *argv, *what)
     count = sum(step.topic == "online" for step in _STEPS)
-    assert said.count("\nResult: OK\n") == count + 1
-    subjects = re.findall(r"^Subject: \[PATCH (\d+)/\d+\] ", said, re.MULTILINE)
+    assert output.count("\nResult: OK\n") == count + 1
+    subjects = re.findall(r"^Subject: \[PATCH (\d+)/\d+\] ", output, re.MULTILINE)
     assert [int(number) for number in subjects] == list(range(count + 1))
 
 
@@ -730,10 +729,10 @@ def test_a_patched_tree_is_made_anew_only_for_what_lands_in_it(
     shutil.copytree(files.KERNEL, tmp_path / "kernel")
     monkeypatch.setattr(files, "KERNEL", tmp_path / "kernel")
     (tmp_path / "kernel/mm/more.c").write_text("")
-    found = sources.from_tree(plain)
-    before = trees.pair(found)[1]
+    source = sources.from_tree(plain)
+    before = trees.pair(source)[1]
     with (tmp_path / "kernel" / path).open("a") as file:
         file.write("mm/more.c\n" if path.endswith("files") else "\n")
-    after = trees.pair(found)[1]
+    after = trees.pair(source)[1]
     assert (after.key != before.key) == lands
     assert (_state(after.path) != _state(before.path)) == (lands and not path.endswith(".diff"))

@@ -92,7 +92,7 @@ def test_the_remedy_depends_on_the_kind_of_an_error_alone(tmp_path: Path, kind: 
 
 
 def test_each_kind_of_error_has_a_remedy() -> None:
-    text = "".join(one.read_text() for one in (files.BENCH / "host").glob("*.c"))
+    text = "".join(file.read_text() for file in (files.BENCH / "host").glob("*.c"))
     kinds = set(re.findall(r'text\), "([\w-]+): ', text))  # of faults in kernel code
     kinds |= set(re.findall(r'command_refuse\(r, (?:[^"]*\? )?"([\w-]+)"', text))
     died = re.findall(r'host_die\("(?:([\w-]+): )?', text)
@@ -126,7 +126,7 @@ def test_a_system_that_forbids_writable_code_has_a_remedy_of_its_own(
 
 
 @pytest.mark.parametrize(
-    ("kills", "cgroup", "said"),
+    ("kills", "cgroup", "message"),
     [
         ((3, 4), "", "probably for want of memory"),
         ((3, 3), "/a", "probably for want of memory"),
@@ -138,12 +138,12 @@ def test_a_host_that_was_killed_says_why(
     monkeypatch: pytest.MonkeyPatch,
     kills: Sequence[int],
     cgroup: str,
-    said: str,
+    message: str,
 ) -> None:
     counts = iter(kills)
     monkeypatch.setattr(machine, "oom_kills", lambda: next(counts))
     monkeypatch.setattr(machine, "confines", lambda: cgroup)
-    assert said in str(_error(_host(tmp_path, "kill -KILL $$")))
+    assert message in str(_error(_host(tmp_path, "kill -KILL $$")))
 
 
 def test_a_size_that_fits_is_named_after_a_kill(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -259,7 +259,7 @@ def test_list_without_the_mirror(
     with pytest.raises(Failure, match="away"):
         sources.available()
     _cached(cache_home, "7.3.4-1", "7.3.4")
-    assert [one.line for one in sources.available()] == ["7.3"]
+    assert [available.line for available in sources.available()] == ["7.3"]
     assert "away" in capsys.readouterr().err
 
 

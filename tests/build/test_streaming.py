@@ -82,7 +82,7 @@ def sanitised(name: str, kernel: Path, target: Path) -> subprocess.CompletedProc
     include = [here, here / "shim", kernel / "include", kernel / f"arch/{backend.arch}/include"]
     glue = target / "glue.o"
     argv = [backend.compiler, *flags, *backend.defines, "-mgeneral-regs-only"]
-    argv += [f"-I{one}" for one in include]
+    argv += [f"-I{folder}" for folder in include]
     subprocess.run([*argv, "-c", files.BENCH / "glue/streaming.c", "-o", glue], check=True)
     plain = [here / "streaming_test.c", here / "streaming_sanitised.c"]
     program = target / "test"

@@ -83,9 +83,9 @@ def test_each_thread_gets_four_parts_if_they_are_large_enough(memmap: Memmap, th
     pages = 12 * GIB
     job = {"tree": "patched", "start": 0, "pages": pages, "align": SECTION, "nr": threads}
     for least, parts in ((1, 1 if threads == 1 else 4 * threads), (6 * GIB, min(threads, 2))):
-        found = memmap.host.ask("parts", least=least, **job)
+        answer = memmap.host.ask("parts", least=least, **job)
         expected = {"calls": parts, "pages": pages, "largest": pages // parts}
-        assert {name: int(found[name]) for name in expected} == expected
+        assert {name: int(answer[name]) for name in expected} == expected
 
 
 def test_more_cpus_than_the_kernel_uses_get_no_thread(memmap: Memmap) -> None:
