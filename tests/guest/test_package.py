@@ -59,12 +59,12 @@ def test_a_missing_tool_is_one_line(tmp_path: Path) -> None:
 @LONG
 def test_the_package_has_what_the_module_is_built_from(packages: Path) -> None:
     text = _run("dpkg-deb", "-c", packages / "old.deb")
-    found = set(
+    packed = set(
         re.findall(rf" \./usr/src/pagemint-{re.escape(__version__)}/(.*[^/\n])$", text, re.M)
     )
-    module = {f"stock/{one.name}" for one in stock.sources() if one.name != "fault.c"}
-    assert found >= module | {"dkms.conf", "stock/Kbuild"}
-    assert {one for one in found if one.startswith("stock/")} == module | {"stock/Kbuild"}
+    module = {f"stock/{file.name}" for file in stock.sources() if file.name != "fault.c"}
+    assert packed >= module | {"dkms.conf", "stock/Kbuild"}
+    assert {name for name in packed if name.startswith("stock/")} == module | {"stock/Kbuild"}
 
 
 @LONG
@@ -72,8 +72,8 @@ def test_the_package_has_what_the_module_is_built_from(packages: Path) -> None:
 @pytest.mark.usefixtures("in_user_cache")
 def test_the_package_lives_and_goes(line: str, packages: Path) -> None:
     guest = Guest("tcg", DEVICE, 3600, directories={"packages": packages})
-    found, _ = guest.run(stock.kernel(line), "stock-package", 2, DEVICE)
-    assert [one["check"] for one in found] == [
+    records, _ = guest.run(stock.kernel(line), "stock-package", 2, DEVICE)
+    assert [record["check"] for record in records] == [
         "install",
         "use",
         "not by itself",
@@ -82,4 +82,4 @@ def test_the_package_lives_and_goes(line: str, packages: Path) -> None:
         "upgrade",
         "purge",
     ]
-    assert [one for one in found if one["outcome"] != "pass"] == []
+    assert [record for record in records if record["outcome"] != "pass"] == []

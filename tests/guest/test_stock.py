@@ -98,9 +98,9 @@ def test_a_compiler_of_another_release_runs_in_its_own_root(
     )
     assert argv[-4:] == ["-s", "-C", Path("/kernel/usr/src", headers.name), "M=/build/module"]
     monkeypatch.setattr("shutil.which", lambda name, path=None: None)
-    with pytest.raises(Failure, match="runs in bubblewrap, which is missing") as found:
+    with pytest.raises(Failure, match="runs in bubblewrap, which is missing") as caught:
         toolchain.toolchain("trixie", "gcc-14")
-    assert "(Debian: bubblewrap; " in found.value.remedy
+    assert "(Debian: bubblewrap; " in caught.value.remedy
 
 
 def test_an_image_among_the_modules_is_found_in_boot(tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_an_image_among_the_modules_is_found_in_boot(tmp_path: Path) -> None:
 
 
 def test_all_packages_of_one_version_are_taken() -> None:
-    assert [(one.name, one.version) for one in stock.closure(FOUND, FOUND[3])] == [
+    assert [(deb.name, deb.version) for deb in stock.closure(FOUND, FOUND[3])] == [
         ("linux-headers-6.12.10+deb13-amd64", "6.12.10-1"),
         ("linux-kbuild-6.12.10", "6.12.10-1"),
         ("linux-image-6.12.10+deb13-amd64", "6.12.10-1"),
@@ -196,7 +196,7 @@ def test_the_module_leaves_the_same_memmaps(records: Records) -> None:
         ]
         assert all(row.hash and row.case.pages > 10_000 for row in rows)
         assert binds.same_hashes(rows) == 0
-    assert {"module", "module-off"} <= {one["mode"] for one in records if "pages_filled" in one}
+    assert {"module", "module-off"} <= {r["mode"] for r in records if "pages_filled" in r}
     assert binds.judge_counts(records) == 0
 
 
@@ -212,9 +212,9 @@ def test_the_module_fills_compounds_of_1_gib(line: str) -> None:
         assert binds.same_hashes(rows) == 0
     assert binds.judge_counts(records) == 0
     filled = {
-        (one["scenario"], one["mode"]): one["pages_filled"]
-        for one in records
-        if "pages_filled" in one
+        (record["scenario"], record["mode"]): record["pages_filled"]
+        for record in records
+        if "pages_filled" in record
     }
     assert filled["devdax-1g", "module"] == 1 << 18
     assert filled["devdax-1g-mem", "module"] == 0
@@ -228,35 +228,35 @@ def test_the_module_stays_out_of_a_kernel_that_is_as_fast() -> None:
     probes, module = stock.modules(kernel.built, "Linux 7.4 as expected")
     kernel = replace(kernel, module=probes, filler=module)
     guest = Guest("tcg", DEVICE, 600, append="init_on_alloc=0")
-    found, _ = guest.run(kernel, "stock-stays-out", 2, DEVICE)
-    assert [(one["check"], one["outcome"]) for one in found] == [
+    records, _ = guest.run(kernel, "stock-stays-out", 2, DEVICE)
+    assert [(record["check"], record["outcome"]) for record in records] == [
         (name, "pass") for name in ("stays out", *SCENARIOS)
-    ], found
+    ], records
 
 
 @LONG
 @LINES
 @pytest.mark.usefixtures("in_user_cache")
 def test_a_hundred_binds_have_no_difference(line: str) -> None:
-    found = from_stock_kernel(line, ["stock-verify"], 100)
-    assert [one["check"] for one in found] == SCENARIOS
-    assert [one for one in found if one["outcome"] != "pass"] == []
+    records = from_stock_kernel(line, ["stock-verify"], 100)
+    assert [record["check"] for record in records] == SCENARIOS
+    assert [record for record in records if record["outcome"] != "pass"] == []
 
 
 @LONG
 @LINES
 @pytest.mark.usefixtures("in_user_cache")
 def test_a_hundred_binds_of_1_gib_have_no_difference(line: str) -> None:
-    (found,) = from_stock_kernel(line, ["stock-verify-1g"], 100, device=5 << 30)
-    assert (found["check"], found["outcome"]) == ("devdax-1g", "pass"), found
+    (record,) = from_stock_kernel(line, ["stock-verify-1g"], 100, device=5 << 30)
+    assert (record["check"], record["outcome"]) == ("devdax-1g", "pass"), record
 
 
 @LONG
 @LINES
 @pytest.mark.usefixtures("in_user_cache")
 def test_the_module_fails_as_it_should(line: str) -> None:
-    found = from_stock_kernel(line, ["stock-faults"], 200, fault=True)
-    assert [one["check"] for one in found] == [
+    records = from_stock_kernel(line, ["stock-faults"], 200, fault=True)
+    assert [record["check"] for record in records] == [
         f"{kind}: {name}" for kind in ("fsdax", "devdax") for name in FAULTS
     ]
-    assert [one for one in found if one["outcome"] != "pass"] == []
+    assert [record for record in records if record["outcome"] != "pass"] == []

@@ -2,6 +2,7 @@
 """Counted operations in guests: runs agree, and the counts show what the series is for."""
 
 from collections import defaultdict
+from collections.abc import Iterable
 
 import pytest
 from guest_records import DEVICE, LONG
@@ -41,6 +42,10 @@ _PLUGS = ("plug virtio-mem, sub-blocks", "plug virtio-mem, big-blocks")
 Run = dict[str, Operation]
 
 
+def by_name(operations: Iterable[Operation]) -> Run:
+    return {operation.name: operation for operation in operations}
+
+
 @pytest.fixture(scope="module")
 def kernels() -> list[Kernel]:
     pair = trees.pair(patches.source_for(WHOLE[-1], None))
@@ -51,7 +56,7 @@ def kernels() -> list[Kernel]:
 def runs(kernels: list[Kernel]) -> dict[str, list[Run]]:
     """Two runs of each kernel: the operations by their names."""
     return {
-        kernel.variant: [{one.name: one for one in counts.count(kernel, 3600)} for _ in range(2)]
+        kernel.variant: [by_name(counts.count(kernel, 3600)) for _ in range(2)]
         for kernel in kernels
     }
 
@@ -61,8 +66,8 @@ BOTH = pytest.mark.parametrize("tree", ["base", "patched"])
 
 def calls(run: Run, operation: str, function: str) -> int:
     """How often an operation called a function; 0 if so seldom that the result lacks it."""
-    found = run[operation].functions.get(function)
-    return found.calls if found else 0
+    counted = run[operation].functions.get(function)
+    return counted.calls if counted else 0
 
 
 @LONG
@@ -72,9 +77,9 @@ def test_stores_and_calls_of_named_functions_are_equal(
 ) -> None:
     first, second = runs[tree]
     for name, functions in _EXACT.items():
-        found = [function for function in functions if function in first[name].functions]
-        assert found, name
-        for function in found:
+        present = [function for function in functions if function in first[name].functions]
+        assert present, name
+        for function in present:
             one, other = (run[name].functions[function] for run in (first, second))
             assert (one.stored, one.calls) == (other.stored, other.calls), (name, function)
 
@@ -103,16 +108,16 @@ def test_a_bind_stores_the_memmap_once(runs: dict[str, list[Run]]) -> None:
 def test_a_bind_with_the_memmap_on_the_device_stores_one_64th_and_a_block(
     kernels: list[Kernel],
 ) -> None:
-    found = counts.count(kernels[1], 3600, "operations-on-device", _LARGE)
-    stored = {one.name: one.total.stored for one in found}
-    written, shared = (stored[f"bind fsdax map=dev{what}"] for what in ("", ", shared memmap"))
+    run = by_name(counts.count(kernels[1], 3600, "operations-on-device", _LARGE))
+    kinds = ("fsdax map=dev", "fsdax map=dev, shared memmap", "devdax map=dev, shared memmap")
+    written, shared, compounds = (run[f"bind {kind}"].total.stored for kind in kinds)
     memmap = _LARGE // 64
     other = written - memmap  # that both binds store
     assert 0 < other < 4 * _MIB
     # The sections that hold the memmap itself are written. All others share a block of 2 MiB.
     assert 2 * _MIB < shared - other - memmap // 64 < 3 * _MIB
     # A block of compounds is no more to write.
-    assert stored["bind devdax map=dev, shared memmap"] < shared
+    assert compounds < shared
 
 
 @LONG
@@ -151,13 +156,13 @@ def test_fsdev_does_not_walk_its_pages(runs: dict[str, list[Run]]) -> None:
 def test_fsdev_finds_single_pages_where_devdax_had_folios(kernels: list[Kernel]) -> None:
     hashes = defaultdict(set)
     for kernel in kernels:
-        said = Guest("tcg", DEVICE, 900).run(kernel, "fsdev", 2, DEVICE)[0]
-        found = [one for one in said if "hash" in one]
+        records = Guest("tcg", DEVICE, 900).run(kernel, "fsdev", 2, DEVICE)[0]
+        hashed = [record for record in records if "hash" in record]
         modes = {"base"} if kernel.variant == "base" else {SHARED, *MODES}
-        assert {one["mode"] for one in found} == modes
-        assert len(found) == 2 * 2 * 2 * len(modes)  # places, drivers and rounds
-        for one in found:
-            hashes[one["where"], one["driver"]].add(one["hash"])
+        assert {record["mode"] for record in hashed} == modes
+        assert len(hashed) == 2 * 2 * 2 * len(modes)  # places, drivers and rounds
+        for record in hashed:
+            hashes[record["where"], record["driver"]].add(record["hash"])
     # Both kernels and all modes left the same, each time.
     assert {len(some) for some in hashes.values()} == {1}
     assert len(set.union(*hashes.values())) == 4
@@ -177,13 +182,12 @@ def test_an_unbind_waits_for_one_grace_period_less(runs: dict[str, list[Run]]) -
 @LONG
 def test_the_memmap_of_hot_added_memory_is_written_once(kernels: list[Kernel]) -> None:
     added = [
-        {one.name: one.total for one in counts.count(kernel, 3600, HOT_ADDED, spare=counts.SPARE)}
-        for kernel in kernels
+        by_name(counts.count(kernel, 3600, HOT_ADDED, spare=counts.SPARE)) for kernel in kernels
     ]
     # 8 GiB have 128 MiB of memmap. The page allocator zeroes it first in base.
     memmap = 128 * _MIB
     for name in ("add kmem, auto-online", "add DIMM, auto-online", *_PLUGS):
-        before, now = (totals[name] for totals in added)
+        before, now = (run[name].total for run in added)
         assert before.stored > 2.4 * memmap, name
         assert memmap < now.stored < 1.1 * memmap, name
         assert now.instructions < 0.4 * before.instructions, name
@@ -195,12 +199,12 @@ def test_no_fault_costs_more_once_all_memory_has_struct_pages(kernels: list[Kern
     for mode in ("eager", "background"):
         append = f"deferred_init={mode}"
         # Interrupts and kernel threads come at other times in each run, and only add to it.
-        made = [
-            counts.count(kernels[1], 3600, "operations-boot-memory", append=append)
+        least[mode] = min(
+            operation.total.instructions
             for _ in range(2)
-        ]
-        faults = [one.total for run in made for one in run if one.name.startswith("populate")]
-        least[mode] = min(total.instructions for total in faults)
+            for operation in counts.count(kernels[1], 3600, "operations-boot-memory", append=append)
+            if operation.name.startswith("populate")
+        )
     assert least["background"] == pytest.approx(least["eager"], rel=0.001)
 
 
@@ -208,7 +212,7 @@ def test_no_fault_costs_more_once_all_memory_has_struct_pages(kernels: list[Kern
 def test_a_lazy_boot_leaves_the_memmap_alone(kernels: list[Kernel]) -> None:
     small, large = 512 << 20, 200 << 30
     made = counts.boots(kernels[1], 3600, (small, large))
-    boots = {(one.bytes, one.name.partition(", ")[2]): one for one in made}
+    boots = {(boot.bytes, boot.name.partition(", ")[2]): boot for boot in made}
     for mode in DEFERRED_INIT[1:]:
         boot = boots[large, mode]
         assert boot.total.instructions <= 330_000_000, mode

@@ -113,8 +113,8 @@ def test_debug_kernels_bring_up_the_same_memory_maps(run: Runner, debug: dict[st
         name: run(kernel, ",".join((*BINDS, *USES, "private-hmm")))
         for name, kernel in debug.items()
     }
-    found = [check for name, said in records.items() for check in checks.checks_of(name, said)]
-    assert checks.judge(found) == 0
+    outcomes = [check for name, part in records.items() for check in checks.checks_of(name, part)]
+    assert checks.judge(outcomes) == 0
     for scenario in BINDS:
         assert len(hashes(records["base"], scenario)) == 1
         assert hashes(records["patched"], scenario) == hashes(records["base"], scenario)
@@ -124,9 +124,9 @@ def test_debug_kernels_bring_up_the_same_memory_maps(run: Runner, debug: dict[st
 def test_devices_share_a_memmap_until_they_are_mapped(
     uses: tuple[str, ...], run: Runner, debug: dict[str, Kernel]
 ) -> None:
-    found = checks.checks_of("patched", run(debug["patched"], ",".join(uses)))
-    assert len(found) == 24
-    assert {(check.outcome, check.must_pass) for check in found} == {("pass", True)}
+    outcomes = checks.checks_of("patched", run(debug["patched"], ",".join(uses)))
+    assert len(outcomes) == 24
+    assert {(check.outcome, check.must_pass) for check in outcomes} == {("pass", True)}
 
 
 def test_an_active_tracepoint_takes_the_slow_path(run: Runner, debug: dict[str, Kernel]) -> None:
@@ -153,8 +153,8 @@ def test_threads_share_the_memory_maps_of_binds(debug: dict[str, Kernel]) -> Non
 
 
 def test_a_thousand_binds_leak_nothing(run: Runner, debug: dict[str, Kernel]) -> None:
-    found = checks.checks_of("patched", run(debug["patched"], "leaks", CYCLES))
-    assert [(one.name, one.outcome) for one in found] == [("memory", "pass"), ("kmemleak", "pass")]
+    outcomes = checks.checks_of("patched", run(debug["patched"], "leaks", CYCLES))
+    assert [(c.name, c.outcome) for c in outcomes] == [("memory", "pass"), ("kmemleak", "pass")]
 
 
 def test_memory_comes_and_goes_under_a_load(run: Runner, debug: dict[str, Kernel]) -> None:
@@ -165,8 +165,8 @@ def test_memory_comes_and_goes_under_a_load(run: Runner, debug: dict[str, Kernel
 def test_memory_may_be_deferred(patched: Kernel) -> None:
     # The memmap is poisoned: a read of a struct page that nobody has written is a BUG.
     guest = replace(Guest("tcg", DEVICE, 3600), **lab.SCENARIOS["background"].guest)
-    found = runs.check_background(guest, patched)
-    assert {check.outcome for check in found if check.tree == "patched"} == {"pass"}
+    outcomes = runs.check_background(guest, patched)
+    assert {check.outcome for check in outcomes if check.tree == "patched"} == {"pass"}
 
 
 def test_a_read_of_a_deferred_struct_page_is_reported(patched: Kernel) -> None:
@@ -216,9 +216,9 @@ def test_kasan_has_the_engine_off(run: Runner, kasan: Kernel, debug: dict[str, K
     records = run(kasan, ",".join(BINDS + USES))
     # No parameter to choose a mode with.
     assert {record["mode"] for record in records if "mode" in record} == {"base", "shared"}
-    found = checks.checks_of("patched", records)
-    assert len(found) > 4
-    assert {check.outcome for check in found} == {"pass"}
+    outcomes = checks.checks_of("patched", records)
+    assert len(outcomes) > 4
+    assert {check.outcome for check in outcomes} == {"pass"}
     base = run(debug["base"], "fsdax")
     assert len(hashes(records, "fsdax")) == len(hashes(base, "fsdax")) == 1
     assert "deferred_init: eager, because of KASAN\n" in log_of_lazy_boot(kasan, "")

@@ -47,25 +47,25 @@ def vfio_kernel() -> Kernel:
     return image.kernel(patched, (*FRAGMENTS, "vfio"))
 
 
-def same_memmaps(scenarios: Sequence[str], said: dict[str, tuple[list[Record], str]]) -> None:
+def same_memmaps(scenarios: Sequence[str], guests: dict[str, tuple[list[Record], str]]) -> None:
     for name in scenarios:
-        check_memmaps(name, said, (*MODES, SHARED) if name in SHARING else MODES)
+        check_memmaps(name, guests, (*MODES, SHARED) if name in SHARING else MODES)
 
 
 def passed(records: list[Record]) -> dict[str, str]:
     """Return what the checks among records found, by their names; all must have passed."""
-    found = checks.checks_of("any", records)
-    assert [one for one in found if one.outcome != "pass"] == []
-    return {one.name: one.said for one in found}
+    outcomes = checks.checks_of("any", records)
+    assert [check for check in outcomes if check.outcome != "pass"] == []
+    return {check.name: check.said for check in outcomes}
 
 
 def test_memory_may_be_short(kernels: Kernels) -> None:
     # Mainline warns if memory cannot be added for want of memory.
     provoked = r"WARNING: \S+ at add_pages\+"
     guest = Guest("tcg", DEVICE, 3600, append="mem=5G", provoked=provoked)
-    found = passed(guest.run(kernels["patched"], "edges-pressure", 3, PRIVATE)[0])
-    assert len(found) == 3
-    refused = {name: int(said.split()[2]) for name, said in found.items()}
+    findings = passed(guest.run(kernels["patched"], "edges-pressure", 3, PRIVATE)[0])
+    assert len(findings) == 3
+    refused = {name: int(finding.split()[2]) for name, finding in findings.items()}
     assert refused.pop("private, memory is short") > 0
     assert set(refused.values()) == {0}
 
@@ -73,20 +73,19 @@ def test_memory_may_be_short(kernels: Kernels) -> None:
 @BOTH
 def test_cpus_may_go_and_come_back(variant: str, kernels: Kernels) -> None:
     guest = Guest("tcg", LARGE, 3600, cpus=3)
-    found = passed(guest.run(kernels[variant], "edges-cpus", 5, DEVICE)[0])
-    assert len(found) == 2
-    assert all("2 CPUs were away" in said for said in found.values())
+    findings = passed(guest.run(kernels[variant], "edges-cpus", 5, DEVICE)[0])
+    assert len(findings) == 2
+    assert all("2 CPUs were away" in finding for finding in findings.values())
 
 
 def test_a_device_may_begin_and_end_within_a_section(kernels: Kernels) -> None:
     guest = Guest("tcg", DEVICE, 3600, inset=INSET)
-    said = {
-        name: guest.run(one, ",".join(BINDS + USES), 2, DEVICE) for name, one in kernels.items()
-    }
-    same_memmaps(BINDS, said)
-    for records, _ in said.values():
-        whole = [one for one in records if one["scenario"] == "fsdax-mem"]
-        pages = {one["pages"] for one in whole if one["mode"] in ("base", "slow")}
+    names = ",".join(BINDS + USES)
+    guests = {name: guest.run(kernel, names, 2, DEVICE) for name, kernel in kernels.items()}
+    same_memmaps(BINDS, guests)
+    for records, _ in guests.values():
+        whole = [record for record in records if record["scenario"] == "fsdax-mem"]
+        pages = {record["pages"] for record in whole if record["mode"] in ("base", "slow")}
         assert pages == {(DEVICE - 2 * INSET) // PAGE}
         assert set(passed(records)) == {"files on ext4", "files on xfs", "mapping"}
 
@@ -108,9 +107,9 @@ def test_the_memmap_of_offline_memory_shows_it_only_in_base_and_without_init_on_
     for zeroed in (1, 0):
         guest = Guest("tcg", DEVICE, 3600, append=f"init_on_alloc={zeroed}")
         records, _ = guest.run(kernels[variant], "stale-offline", 1, DEVICE)
-        (found,) = checks.checks_of(variant, records)
-        outcomes.append(found.outcome)
-        texts.append(found.said)
+        (check,) = checks.checks_of(variant, records)
+        outcomes.append(check.outcome)
+        texts.append(check.said)
     assert outcomes == ["pass", "fail" if variant == BASE else "pass"]
     assert ("held before" in texts[1]) == (variant == BASE)
 
@@ -118,24 +117,24 @@ def test_the_memmap_of_offline_memory_shows_it_only_in_base_and_without_init_on_
 def test_there_may_be_four_nodes(kernels: Kernels) -> None:
     guest = Guest("tcg", DEVICE, 3600, behind=2, cpus=3)
     names = ",".join((*BINDS, "private", "migrate"))
-    said = {name: guest.run(one, names, 2, DEVICE) for name, one in kernels.items()}
-    same_memmaps((*BINDS, "private"), said)
-    for name, one in kernels.items():
-        assert len(passed(said[name][0])) == 2
-        assert runs.check_boots(guest, one).outcome == "pass"
+    guests = {name: guest.run(kernel, names, 2, DEVICE) for name, kernel in kernels.items()}
+    same_memmaps((*BINDS, "private"), guests)
+    for name, kernel in kernels.items():
+        assert len(passed(guests[name][0])) == 2
+        assert runs.check_boots(guest, kernel).outcome == "pass"
 
 
 def test_the_kernel_may_come_from_kexec(kexec_kernel: Kernel) -> None:
     # The handover reserves memory, whose pageblocks have a migratetype of their own.
     guest = Guest("tcg", DEVICE, 600, append="kho=on")
-    found = passed(guest.run(kexec_kernel, "edges-kexec", 1, DEVICE)[0])
-    assert "found kexec handover data" in found["binds after kexec"]
+    findings = passed(guest.run(kexec_kernel, "edges-kexec", 1, DEVICE)[0])
+    assert "found kexec handover data" in findings["binds after kexec"]
 
 
 def test_poison_has_the_effects_of_base(kernels: Kernels) -> None:
     guest = Guest("tcg", DEVICE, 3600)
     names = "poison-fsdax,poison-devdax"
-    base, patched = (passed(guest.run(one, names, 1, DEVICE)[0]) for one in kernels.values())
+    base, patched = (passed(guest.run(kernel, names, 1, DEVICE)[0]) for kernel in kernels.values())
     assert len(base) == 3
     assert patched == base
 

@@ -72,8 +72,8 @@ class Monitor:
         return str(self.ask("human-monitor-command", **{"command-line": line}))
 
     def registers(self) -> dict[str, int]:
-        said = self.tell("info registers")
-        return {name: int(value, 16) for name, value in re.findall(r"(R\w\w?) *=(\w{16})", said)}
+        text = self.tell("info registers")
+        return {name: int(value, 16) for name, value in re.findall(r"(R\w\w?) *=(\w{16})", text)}
 
 
 @dataclass
@@ -103,17 +103,17 @@ class Poison:
             pfn = self._wait(directory, ended)
             monitor = Monitor(directory / "monitor")
             # A guest that shuts down must not be stopped: QEMU may not answer any more.
-            while not (ended.is_set() or self._is_over() or _said(directory, "result")):
+            while not (ended.is_set() or self._is_over() or _recorded(directory, "result")):
                 monitor.ask("stop")
                 place = self._place(monitor.registers(), pfn)
                 if place and self._is_due(place):
                     self.hits.append(place)
                     address = place.address // PAGE * PAGE
-                    said = monitor.tell(
+                    answer = monitor.tell(
                         f"mce 0 {BANK} {STATUS:#x} {MCG_STATUS:#x} {address:#x} {MISC:#x}"
                     )
-                    if said:
-                        raise RuntimeError(said)
+                    if answer:
+                        raise RuntimeError(answer)
                 monitor.ask("cont")
                 time.sleep(0.001)
         except (ConnectionError, EOFError) as error:
@@ -129,8 +129,8 @@ class Poison:
     def _wait(self, directory: Path, ended: threading.Event) -> int:
         """Return the PFN of the source once the guest copies it."""
         while not ended.wait(0.1):
-            if found := _said(directory, "pfn"):
-                return found
+            if pfn := _recorded(directory, "pfn"):
+                return pfn
         raise EOFError
 
     def _place(self, registers: dict[str, int], pfn: int) -> Place | None:
@@ -149,12 +149,11 @@ class Poison:
         return place.length == PAGE or place.left > place.length // 2
 
 
-def _said(directory: Path, name: str) -> int:
+def _recorded(directory: Path, name: str) -> int:
     """Return a number that the guest has written in a record; 0 if it has not yet."""
     for records in directory.glob("pagemint-vm-*/records"):
-        found = re.search(rf'"{name}": (-?\d+)', records.read_text())
-        if found:
-            return int(found[1])
+        if match := re.search(rf'"{name}": (-?\d+)', records.read_text()):
+            return int(match[1])
     return 0
 
 
@@ -178,9 +177,9 @@ def copy(kernels: dict[str, Kernel], tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def poisoned(kernel: Kernel, directory: Path, *, stays: bool) -> tuple[list[Place], Record]:
     symbols = (kernel.built / "System.map").read_text()
-    found = re.search(rf"^(\w+) T {COPY}$", symbols, re.MULTILINE)
-    assert found
-    poison = Poison(int(found[1], 16), stays)
+    match = re.search(rf"^(\w+) T {COPY}$", symbols, re.MULTILINE)
+    assert match
+    poison = Poison(int(match[1], 16), stays)
     ended = threading.Event()
     hitting = threading.Thread(target=poison.lie, args=(directory, ended))
     hitting.start()

@@ -37,9 +37,9 @@ def kernel() -> Kernel:
 def test_each_section_costs_one_flush_on_every_cpu(kernel: Kernel, cpus: int) -> None:
     guest = Guest("tcg", DEVICE, 3600, cpus=cpus)
     records, _ = guest.run(kernel, "shared-flushes", 2, 1 << 27)
-    (found,) = checks.checks_of("patched", records)
-    assert found.outcome == "pass", found.said
-    sections, flushes = (int(word) for word in found.said.split()[::2])
+    (check,) = checks.checks_of("patched", records)
+    assert check.outcome == "pass", check.said
+    sections, flushes = (int(word) for word in check.said.split()[::2])
     assert flushes == cpus * sections
 
 
@@ -49,7 +49,7 @@ def test_devdax_of_any_alignment_has_the_memmap_that_it_would_not_share(kernel: 
     guest = Guest("tcg", 3 << 30, 3600)
     records, _ = guest.run(kernel, ",".join(blocks), 2, DEVICE)
     for scenario, taken in blocks.items():
-        rows = [one for one in records if one["scenario"] == scenario and "hash" in one]
+        rows = [row for row in records if row["scenario"] == scenario and "hash" in row]
         assert {row["mode"] for row in rows} == {SHARED, *kernel.modes}
         assert len({row["hash"] for row in rows}) == 1, scenario
         sizes = {row["mode"]: row["memmap_bytes"] for row in rows}
@@ -58,8 +58,8 @@ def test_devdax_of_any_alignment_has_the_memmap_that_it_would_not_share(kernel: 
 
 def test_the_pages_of_a_cache_can_be_put_into_bios(kernel: Kernel) -> None:
     records, _ = Guest("tcg", DEVICE, 3600).run(kernel, "shared-writecache", 2, 1 << 27)
-    (found,) = checks.checks_of("patched", records)
-    assert found.outcome == "pass", found.said
+    (check,) = checks.checks_of("patched", records)
+    assert check.outcome == "pass", check.said
 
 
 def test_a_section_is_populated_before_the_first_write(kernel: Kernel, tmp_path: Path) -> None:
@@ -70,12 +70,12 @@ def test_a_section_is_populated_before_the_first_write(kernel: Kernel, tmp_path:
     options[-1] += f",watch={VMEMMAP:x},until={VMEMMAP + WATCHED:x},firsts={firsts}"
     guest = Guest("tcg", DEVICE, 3600, cpus=1, options=" ".join((f"-cpu {counts.CPU}", *options)))
     records, _ = guest.run(kernel, "shared-census", 2, DEVICE)
-    assert [one.outcome for one in checks.checks_of("patched", records)] == ["pass"] * 16
+    assert [check.outcome for check in checks.checks_of("patched", records)] == ["pass"] * 16
     writers = defaultdict(set)
     for window, address, name in re.findall(r"^(\d+) (\w+) (.+)$", firsts.read_text(), re.M):
         writers[int(window)].add((int(address, 16), name))
-    found = set()
+    names = set()
     for record in records:
         start, end = (VMEMMAP + (record["start"] + n) * 64 for n in (0, record["pages"]))
-        found |= {name for address, name in writers[record["window"]] if start <= address < end}
-    assert found == FIRST
+        names |= {name for address, name in writers[record["window"]] if start <= address < end}
+    assert names == FIRST

@@ -77,5 +77,5 @@ def test_a_suite_of_the_user_is_run(suite: str, guest: Guest) -> None:
     base, _ = trees.pair(patches.source_for("7.3", None))
     kernel = image.kernel(base, (*lab.FRAGMENTS, *lab.SUITES[suite].fragments))
     records, _ = replace(guest, **lab.SUITES[suite].guest).run(kernel, suite, 2, DEVICE)
-    found = {one.name: (one.outcome, one.said) for one in checks_of("base", records)}
-    assert list(found.values()) == ENDS[suite]
+    ends = {check.name: (check.outcome, check.said) for check in checks_of("base", records)}
+    assert list(ends.values()) == ENDS[suite]
