@@ -124,11 +124,7 @@ def body(
                 common |= {"threads": count, "returns": how}
                 for name in workloads:
                     add({"workload": name, **common}, times)
-                for name, block in (
-                    ("hotplug", 128 << 20),
-                    ("hotplug", 2 << 30),
-                    ("boot", 0),
-                ):
+                for name, block in (("hotplug", 128 << 20), ("hotplug", 2 << 30), ("boot", 0)):
                     if memory and count == 1:
                         add({"workload": name, **common, "block_bytes": block}, times)
                 limit = [drift * _LIMIT * scale * chance.gauss(1, noise) for _ in range(runs)]

@@ -28,14 +28,12 @@ class Needed:
     """A line of the unpatched tree without which the edit of a step does not apply.
 
     Attributes:
-        line: the kernel line of the tree.
         topic: the topic of the first step that needs it.
         step: the name of that step.
         path: its file.
         number: its number in the file, from 1.
     """
 
-    line: str
     topic: str
     step: str
     path: str
@@ -67,7 +65,7 @@ def needed(line: str = LINE) -> list[Needed]:
             # An empty line could match at many places.
             if old.text:
                 topic, step = old.step.split("/")
-                needs.setdefault((old.step, path), Needed(line, topic, step, path, number))
+                needs.setdefault((old.step, path), Needed(topic, step, path, number))
     return [needs[key] for key in sorted(needs, key=lambda key: (order.index(key[0]), key[1]))]
 
 
@@ -105,7 +103,10 @@ def _unpatched(line: str) -> dict[str, list[_Line]]:
             elif left == 0 and hunk:
                 at, left = int(hunk[1]) - 1 + shift, int(hunk[2] or 1)
                 if path not in added:
-                    _extend(before[path], now[path], at + left)
+                    # Both lists share these lines.
+                    more = [_Line() for _ in range(at + left - len(now[path]))]
+                    before[path] += more
+                    now[path] += more
             elif text.startswith("+") and not text.startswith("+++"):
                 now[path].insert(at, _Line(text[1:], step.path))
                 at, shift = at + 1, shift + 1
@@ -121,10 +122,3 @@ def _unpatched(line: str) -> dict[str, list[_Line]]:
                 else:
                     at += 1
     return {path: lines for path, lines in before.items() if path not in added}
-
-
-def _extend(before: list[_Line], now: list[_Line], length: int) -> None:
-    while len(now) < length:
-        line = _Line()
-        before.append(line)
-        now.append(line)

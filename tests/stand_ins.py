@@ -5,6 +5,8 @@ import os
 import re
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 WHO = {
@@ -24,6 +26,14 @@ def pagemint(*argv: str | Path, **environment: str) -> subprocess.CompletedProce
     """Run `pagemint` with arguments and further variables, and return what it said."""
     env = {**os.environ, **environment}
     return subprocess.run([*ARGV, *argv], capture_output=True, text=True, env=env)
+
+
+def wait_until(holds: Callable[[], bool], seconds: float = 5) -> None:
+    """Wait until a condition holds, but not longer than so many seconds."""
+    until = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < until, "it took too long"
+        time.sleep(0.005)
 
 
 def without_progress(stderr: str) -> list[str]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The memory for a bench: bench accepts each size that doctor or bench itself suggests."""
+"""The memory for a bench or a guest: each size that a command suggests is accepted."""
 
 import re
 import shlex
@@ -15,6 +15,7 @@ from pagemint.base.sizes import parse_size
 from pagemint.bench.workload import Settings
 from pagemint.bench.workloads import known
 from pagemint.commands import bench_plan, bench_room, doctor
+from pagemint.guests.outside import room
 
 
 def _check(size: str, workloads: str | None) -> None:
@@ -57,6 +58,23 @@ def test_bench_accepts_the_size_that_it_suggests(available: int, workload: str) 
             _check(suggested[1], workload)
         else:
             assert "end some programs" in str(refused.value)
+
+
+@given(free=st.integers(1 << 29, 1 << 36), accel=st.sampled_from(["kvm", "tcg"]))
+def test_vm_accepts_the_size_that_it_suggests(free: int, accel: str) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(machine, "free", lambda: free)
+        try:
+            size = room.default(accel)
+        except Failure as failure:
+            assert "end some programs" in str(failure)
+            return
+        assert room.parse(f"{size}B") == size
+        with pytest.raises(Failure) as refused:
+            room.parse("100TB")
+        remedy = re.search(r"give --size (\w+) or less", str(refused.value))
+        assert remedy
+        room.parse(remedy[1])
 
 
 def test_doctor_judges_memory() -> None:

@@ -7,8 +7,10 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
+from stand_ins import wait_until
 
 from pagemint import cli
 from pagemint.base import cache
@@ -35,13 +37,6 @@ def _maker(calls: Path, *, in_place: bool = False) -> subprocess.Popen[str]:
     argv = [sys.executable, "-c", _MAKER, str(calls), str(int(in_place))]
     pipe = subprocess.PIPE
     return subprocess.Popen(argv, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
-
-
-def _wait_for(path: Path) -> None:
-    until = time.monotonic() + 5
-    while not path.exists():
-        assert time.monotonic() < until, f"{path} never came"
-        time.sleep(0.005)
 
 
 def _write(path: Path) -> None:
@@ -102,7 +97,7 @@ def test_failure_in_place_keeps_the_logs_but_is_not_complete(cache_home: Path) -
 def test_two_processes_make_it_once(tmp_path: Path, cache_home: Path) -> None:
     calls = tmp_path / "calls"
     first = _maker(calls)
-    _wait_for(cache_home / "kind/key.staging/file")
+    wait_until((cache_home / "kind/key.staging/file").exists)
     second = _maker(calls)
     assert second.stderr and "waiting for another pagemint" in second.stderr.readline()
     output = [process.communicate("\n", timeout=10) for process in (first, second)]
@@ -116,7 +111,7 @@ def test_what_a_killed_process_left_is_removed(
 ) -> None:
     calls = tmp_path / "calls"
     victim = _maker(calls, in_place=in_place)
-    _wait_for(cache_home / "kind" / ("key" if in_place else "key.staging") / "file")
+    wait_until((cache_home / "kind" / ("key" if in_place else "key.staging") / "file").exists)
     os.kill(victim.pid, signal.SIGKILL)
     victim.communicate()
     assert cache.find("kind", "key") is None
@@ -136,7 +131,7 @@ def test_a_program_that_outlives_a_killed_process_is_waited_for(
         "cache.entry('kind', 'key', lambda path: run(argv, what='a test'))\n"
     )
     victim = subprocess.Popen([sys.executable, "-c", program])
-    _wait_for(tmp_path / "begun")
+    wait_until((tmp_path / "begun").exists)
     victim.kill()
     victim.wait()
     assert not (tmp_path / "ended").exists()
@@ -244,7 +239,7 @@ def test_an_entry_that_a_process_uses_is_not_removed(
 
 def test_an_entry_that_a_process_makes_is_not_removed(tmp_path: Path, cache_home: Path) -> None:
     maker = _maker(tmp_path / "calls")
-    _wait_for(cache_home / "kind/key.staging/file")
+    wait_until((cache_home / "kind/key.staging/file").exists)
     assert cli.main(["cache", "--prune", "--age", "0"]) == 0
     assert maker.communicate("\n", timeout=10) == ("whole\n", "")
 
@@ -288,10 +283,7 @@ def test_a_cache_that_cannot_be_written_is_usable(
     cache_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = _entry("key", 9)
-
-    def refuse(*_: object, **__: object) -> None:
-        raise PermissionError
-
+    refuse = Mock(side_effect=PermissionError)
     monkeypatch.setattr(os, "utime", refuse)
     monkeypatch.setattr(Path, "open", refuse)
     assert cache.entry("kind", "key", _write) == path

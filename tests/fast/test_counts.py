@@ -19,8 +19,6 @@ from pagemint.results import counted, reader, writer
 from pagemint.results.rows import Counts, Operation, Result
 from pagemint.send import kept
 
-_ROOT = Path(__file__).parents[2]
-
 
 def some(instructions: int, stored: int) -> Counts:
     return Counts(instructions, 0, stored, 0, 0, 1)

@@ -15,19 +15,12 @@ def test_need_space(tmp_path: Path) -> None:
         disk.need_space(tmp_path / "not/there/yet", 10**15, "the moon")
 
 
-def test_a_check_makes_no_directory(tmp_path: Path) -> None:
+def test_a_check_makes_no_directory_and_a_file_is_none(tmp_path: Path) -> None:
     disk.check_directory(tmp_path / "not/there/yet", "it", "elsewhere")
     assert not list(tmp_path.iterdir())
-
-
-def test_a_file_is_no_directory(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(Failure, match=r"cannot write it: Not a directory.*elsewhere"):
         disk.check_directory(tmp_path / "file/not", "it", "elsewhere")
-
-
-def test_a_file_that_is_not_there_has_no_entries(tmp_path: Path) -> None:
-    assert journal.read(tmp_path / "none") == []
 
 
 def test_a_line_that_is_cut_off_behind_a_brace_costs_no_other(tmp_path: Path) -> None:
@@ -40,6 +33,7 @@ def test_a_line_that_is_cut_off_behind_a_brace_costs_no_other(tmp_path: Path) ->
 @pytest.mark.parametrize("cut", range(1, 10))
 def test_a_line_that_is_cut_off_costs_no_other(tmp_path: Path, cut: int) -> None:
     file = tmp_path / "outcomes"
+    assert journal.read(file) == []  # it is not there
     for number in range(2):
         journal.add(file, {"n": number})
     whole = file.read_bytes()

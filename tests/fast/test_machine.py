@@ -52,74 +52,56 @@ def _v1(**groups: object) -> dict[str, str]:
     return files
 
 
-@pytest.mark.parametrize(
-    ("files", "free", "name"),
-    [
-        pytest.param({}, _FREE, "", id="no cgroup"),
-        pytest.param(_v2(memory_max_b="max", memory_current_b=1), _FREE, "", id="v2 max"),
-        pytest.param(_v2(memory_max_b=4 * _GB, memory_current_b=_GB), 3 * _GB, "/a/b c", id="v2"),
-        pytest.param(
-            {
-                **_v2(memory_max_a=2 * _GB, memory_current_a=_GB),
-                **_v2(memory_max_b=4 * _GB, memory_current_b=0),
-            },
-            _GB,
-            "/a",
-            id="v2, the one above is smaller",
+_MEMORY = {
+    "no cgroup": ({}, _FREE, ""),
+    "v2 max": (_v2(memory_max_b="max", memory_current_b=1), _FREE, ""),
+    "v2": (_v2(memory_max_b=4 * _GB, memory_current_b=_GB), 3 * _GB, "/a/b c"),
+    "v2, the one above is smaller": (
+        _v2(memory_max_a=2 * _GB, memory_current_a=_GB)
+        | _v2(memory_max_b=4 * _GB, memory_current_b=0),
+        *(_GB, "/a"),
+    ),
+    "v2, slowed down before its limit": (
+        _v2(memory_max_a="max", memory_high_a=_GB, memory_current_a=0),
+        *(_GB, "/a"),
+    ),
+    "v2, files are cached": (
+        _v2(
+            memory_max_b=4 * _GB,
+            memory_current_b=3 * _GB,
+            memory_stat_b=f"anon 5\ninactive_file {_GB}\nactive_file {_GB}",
         ),
-        pytest.param(
-            _v2(memory_max_a="max", memory_high_a=_GB, memory_current_a=0),
-            _GB,
-            "/a",
-            id="v2, slowed down before its limit",
+        *(3 * _GB, "/a/b c"),
+    ),
+    "v2, over its limit": (_v2(memory_max_b=_GB, memory_current_b=2 * _GB), 0, "/a/b c"),
+    "v2, more than there is": (_v2(memory_max_b=100 * _GB, memory_current_b=0), _FREE, ""),
+    "v1, no limit": (
+        _v1(memory_limit_in_bytes_b=2**63 - 4096, memory_usage_in_bytes_b=0),
+        *(_FREE, ""),
+    ),
+    "v1, the one above is smaller": (
+        _v1(
+            memory_limit_in_bytes_a=400_000_000,
+            memory_usage_in_bytes_a=100_000_000,
+            memory_limit_in_bytes_b=_GB,
+            memory_usage_in_bytes_b=0,
+            memory_stat_a="inactive_file 7\ntotal_inactive_file 50000000",
         ),
-        pytest.param(
-            _v2(
-                memory_max_b=4 * _GB,
-                memory_current_b=3 * _GB,
-                memory_stat_b=f"anon 5\ninactive_file {_GB}\nactive_file {_GB}",
-            ),
-            3 * _GB,
-            "/a/b c",
-            id="v2, files are cached",
-        ),
-        pytest.param(
-            _v2(memory_max_b=_GB, memory_current_b=2 * _GB), 0, "/a/b c", id="v2, over its limit"
-        ),
-        pytest.param(
-            _v2(memory_max_b=100 * _GB, memory_current_b=0), _FREE, "", id="v2, more than there is"
-        ),
-        pytest.param(
-            _v1(memory_limit_in_bytes_b=2**63 - 4096, memory_usage_in_bytes_b=0),
-            _FREE,
-            "",
-            id="v1, no limit",
-        ),
-        pytest.param(
-            _v1(
-                memory_limit_in_bytes_a=400_000_000,
-                memory_usage_in_bytes_a=100_000_000,
-                memory_limit_in_bytes_b=_GB,
-                memory_usage_in_bytes_b=0,
-                memory_stat_a="inactive_file 7\ntotal_inactive_file 50000000",
-            ),
-            350_000_000,
-            "/a",
-            id="v1, the one above is smaller",
-        ),
-        pytest.param(
-            {
-                "proc/self/cgroup": "4:memory:/docker/123\n",
-                "proc/self/mountinfo": _V1.replace(" / /sys", " /docker/123 /sys", 1),
-                "sys/fs/cgroup/memory/memory.limit_in_bytes": f"{_GB}\n",
-                "sys/fs/cgroup/memory/memory.usage_in_bytes": "0\n",
-            },
-            _GB,
-            "/",
-            id="v1, the mount begins at the cgroup of a container",
-        ),
-    ],
-)
+        *(350_000_000, "/a"),
+    ),
+    "v1, the mount begins at the cgroup of a container": (
+        {
+            "proc/self/cgroup": "4:memory:/docker/123\n",
+            "proc/self/mountinfo": _V1.replace(" / /sys", " /docker/123 /sys", 1),
+            "sys/fs/cgroup/memory/memory.limit_in_bytes": f"{_GB}\n",
+            "sys/fs/cgroup/memory/memory.usage_in_bytes": "0\n",
+        },
+        *(_GB, "/"),
+    ),
+}
+
+
+@pytest.mark.parametrize(("files", "free", "name"), _MEMORY.values(), ids=_MEMORY)
 def test_memory_is_what_the_least_limit_leaves(
     tmp_path: Path, files: dict[str, str], free: int, name: str
 ) -> None:
@@ -127,19 +109,19 @@ def test_memory_is_what_the_least_limit_leaves(
     assert (machine.free(root), machine.confines(root)) == (free, name)
 
 
-@pytest.mark.parametrize(
-    ("files", "cpus"),
-    [
-        pytest.param({}, 8, id="no limit"),
-        pytest.param({"proc/self/status": "Cpus_allowed_list:\t0,2-3,9\n"}, 4, id="affinity"),
-        pytest.param(_v2(cpu_max_b="max 100000"), 8, id="v2 max"),
-        pytest.param(_v2(cpu_max_b="350000 100000"), 3, id="v2"),
-        pytest.param(_v2(cpu_max_b="50000 100000"), 1, id="v2, half a CPU"),
-        pytest.param(_v2(cpu_max_a="40000 20000", cpu_max_b="max 100000"), 2, id="v2, above"),
-        pytest.param(_v1(cpu_cfs_quota_us_b=-1, cpu_cfs_period_us_b=10**5), 8, id="v1, no limit"),
-        pytest.param(_v1(cpu_cfs_quota_us_a=300_000, cpu_cfs_period_us_a=10**5), 3, id="v1, above"),
-    ],
-)
+_CPUS = {
+    "no limit": ({}, 8),
+    "affinity": ({"proc/self/status": "Cpus_allowed_list:\t0,2-3,9\n"}, 4),
+    "v2 max": (_v2(cpu_max_b="max 100000"), 8),
+    "v2": (_v2(cpu_max_b="350000 100000"), 3),
+    "v2, half a CPU": (_v2(cpu_max_b="50000 100000"), 1),
+    "v2, above": (_v2(cpu_max_a="40000 20000", cpu_max_b="max 100000"), 2),
+    "v1, no limit": (_v1(cpu_cfs_quota_us_b=-1, cpu_cfs_period_us_b=10**5), 8),
+    "v1, above": (_v1(cpu_cfs_quota_us_a=300_000, cpu_cfs_period_us_a=10**5), 3),
+}
+
+
+@pytest.mark.parametrize(("files", "cpus"), _CPUS.values(), ids=_CPUS)
 def test_cpus_are_those_that_affinity_and_quotas_leave(
     tmp_path: Path, files: dict[str, str], cpus: int
 ) -> None:

@@ -262,8 +262,7 @@ def test_the_same_subject_in_a_thread_is_a_reply_of_others_alone(box: Path) -> N
 
 
 @pytest.mark.parametrize(
-    "subject",
-    ["Subject: [PATCH] a", "mm: a change: [PATCH] a", "re_use: a", "[PATCH] a\x1b[2Jb"],
+    "subject", ["Subject: [PATCH] a", "mm: a change: [PATCH] a", "re_use: a", "[PATCH] a\x1b[2Jb"]
 )
 def test_a_subject_with_a_colon_or_an_escape_is_shown(box: Path, subject: str) -> None:
     box.write_bytes(_mail(subject, _diff(3)))

@@ -2,6 +2,7 @@
 """The verdicts of make check-mutants: its table, and what makes it fail."""
 
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 
 import fake_tree
@@ -22,19 +23,20 @@ _FENCE = Mutant("arch/x86/include/asm/memfill_streaming.h", 3, "\twmb();\n", "\t
 _LATE = "test_drains.py::test_stores_that_land_late_change_nothing"
 
 
-def _table(
-    work: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    judged: dict[Mutant, tuple[str, str]],
-    known: str = "",
-) -> Table:
-    (work / "mutants.toml").write_text(known)
-    monkeypatch.setattr(verdicts, "_KNOWN", work / "mutants.toml")
-    stored = Verdicts(work / "verdicts")
-    for mutant, (outcome, by) in judged.items():
-        if outcome != "left":
-            stored.add(Verdict(mutant.key, outcome, by, 1))
-    return Table(list(judged), known_faults(list(judged)), stored)
+@pytest.fixture
+def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Table]:
+    """Makes the table of mutants with their verdicts, and of entries of mutants.toml."""
+
+    def make(judged: dict[Mutant, tuple[str, str]], known: str = "") -> Table:
+        (tmp_path / "mutants.toml").write_text(known)
+        monkeypatch.setattr(verdicts, "_KNOWN", tmp_path / "mutants.toml")
+        stored = Verdicts(tmp_path / "verdicts")
+        for mutant, (outcome, by) in judged.items():
+            if outcome != "left":
+                stored.add(Verdict(mutant.key, outcome, by, 1))
+        return Table(list(judged), known_faults(list(judged)), stored)
+
+    return make
 
 
 @pytest.mark.parametrize(
@@ -47,10 +49,10 @@ def _table(
     ],
 )
 def test_the_share_is_of_the_faults_that_were_judged(
-    outcomes: tuple[str, str], share: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    outcomes: tuple[str, str], share: float, table: Callable[..., Table]
 ) -> None:
     judged = dict(zip((_PLAIN, _OTHER), ((outcome, "") for outcome in outcomes), strict=True))
-    assert _table(tmp_path, monkeypatch, judged).share() == share
+    assert table(judged).share() == share
 
 
 @pytest.mark.parametrize(
@@ -67,36 +69,29 @@ def test_the_share_is_of_the_faults_that_were_judged(
     ],
 )
 def test_late_stores_must_show_a_dropped_drain(
-    mutant: Mutant,
-    outcome: str,
-    by: str,
-    ok: bool,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    mutant: Mutant, outcome: str, by: str, ok: bool, table: Callable[..., Table]
 ) -> None:
-    table = _table(tmp_path, monkeypatch, {mutant: (outcome, by)})
-    assert table.drains_not_caught() == ([] if ok else [mutant])
+    wanted = [] if ok else [mutant]
+    assert table({mutant: (outcome, by)}).drains_not_caught() == wanted
 
 
-def test_an_entry_without_after_is_for_all_faults_of_a_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_entry_without_after_is_for_all_faults_of_a_line(table: Callable[..., Table]) -> None:
     judged = {mutant: ("survived", "") for mutant in (_PLAIN, _OTHER)}
     entry = '[[argued]]\npath = "mm/util.c"\nbefore = "n++;"\nwhy = "nobody looks"\n'
-    assert _table(tmp_path, monkeypatch, judged, entry).survivors() == []
+    assert table(judged, entry).survivors() == []
     entry += 'after = "n--;"\n'
-    assert _table(tmp_path, monkeypatch, judged, entry).survivors() == [_OTHER]
+    assert table(judged, entry).survivors() == [_OTHER]
 
 
-def test_an_entry_of_no_fault_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_entry_of_no_fault_is_refused(table: Callable[..., Table]) -> None:
     entry = '[[argued]]\npath = "mm/util.c"\nbefore = "gone;"\nwhy = "nobody looks"\n'
     with pytest.raises(Failure, match="remove the entry"):
-        _table(tmp_path, monkeypatch, {_PLAIN: ("survived", "")}, entry)
+        table({_PLAIN: ("survived", "")}, entry)
 
 
-def test_the_sums_come_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_sums_come_last(table: Callable[..., Table]) -> None:
     judged = {mutant: ("left", "") for mutant in (_PLAIN, _DRAIN)}
-    names = list(_table(tmp_path, monkeypatch, judged).rows())
+    names = list(table(judged).rows())
     assert names == ["mm/mm_init.c", "mm/util.c", "dropped drains, of all files", "all"]
 
 

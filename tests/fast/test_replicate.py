@@ -4,6 +4,7 @@
 import runpy
 import signal
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -83,11 +84,9 @@ def test_the_running_kernel_is_left_alone_while_kvm_was_not_tried(
 def test_a_failure_is_one_line(
     ran: list[list[str]], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def fail(line: str, own: None) -> None:
-        raise Failure("there is no mirror", "check the network")
-
+    failure = Failure("there is no mirror", "check the network")
     monkeypatch.setattr(doctor, "check_kvm", lambda device: doctor.Check("KVM", True, ""))
-    monkeypatch.setattr(patches, "source_for", fail)
+    monkeypatch.setattr(patches, "source_for", Mock(side_effect=failure))
     assert _status() == 1
     assert capsys.readouterr().err == "pagemint: there is no mirror; check the network\n"
     assert not ran

@@ -68,10 +68,7 @@ def test_a_host_that_loops_is_killed_after_an_error(tmp_path: Path) -> None:
         tasks=lambda asked: (),
     )
     begun = time.monotonic()
-    with (
-        pytest.raises(KeyboardInterrupt),
-        Hosts([Program(script, script, script, {})]) as hosts,
-    ):
+    with pytest.raises(KeyboardInterrupt), Hosts([Program(script, script, script, {})]) as hosts:
         next(hosts.of(workload, Settings(1)))
         raise KeyboardInterrupt
     assert time.monotonic() - begun < 60

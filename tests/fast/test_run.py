@@ -3,10 +3,10 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
+from stand_ins import wait_until
 
 from pagemint.base.errors import Failure
 from pagemint.base.run import interruption_put_off, run
@@ -84,19 +84,13 @@ def test_the_whole_group_is_ended_on_interrupt(tmp_path: Path, stubborn: bool) -
         f"r.run(['sh', '-c', {script!r}], what='a test')"
     )
     parent = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.PIPE)
-    until = time.monotonic() + 5
-    while not pids.exists():
-        assert time.monotonic() < until
-        time.sleep(0.005)
+    wait_until(pids.exists)
     children = [int(pid) for pid in pids.read_text().split()]
     assert not any(map(_gone, children))
     parent.send_signal(signal.SIGINT)
     _, stderr = parent.communicate(timeout=10)
     assert b"KeyboardInterrupt" in stderr
-    until = time.monotonic() + 2
-    while not all(map(_gone, children)) and time.monotonic() < until:
-        time.sleep(0.01)
-    assert all(map(_gone, children))
+    wait_until(lambda: all(map(_gone, children)), 2)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -71,7 +71,7 @@ def test_with_sudo_it_updates_and_installs_only_what_is_missing(checkout: Path) 
     assert "run this again" in ended.stderr
 
 
-def test_second_run_installs_nothing(checkout: Path) -> None:
+def test_a_second_run_installs_only_what_a_new_lock_file_has(checkout: Path) -> None:
     _stand_in(checkout, "dpkg-query", "echo ' installed '")
     (checkout / ".venv").mkdir()
     pip = f'echo "$*" >> {checkout}/calls'
@@ -90,10 +90,6 @@ def test_second_run_installs_nothing(checkout: Path) -> None:
     calls = (checkout / "calls").read_text().splitlines()[3:]
     assert calls[1].endswith("-r scripts/requirements.txt -r scripts/requirements-dev.txt")
     assert _setup(checkout).stderr == ""  # dev holds base
-
-
-def test_a_new_lock_file_is_installed(checkout: Path) -> None:
-    test_second_run_installs_nothing(checkout)
     (checkout / "scripts/requirements.txt").write_text("rich==15.0.1\n")
     assert "making .venv" in _setup(checkout).stderr
 

@@ -7,8 +7,6 @@ import fake_result
 import pytest
 from fake_result import everything, screen
 
-from pagemint.results.rows import Result
-
 BENCH: dict[str, Any] = {**fake_result.WHOLE, "noise": 0.002}
 
 
@@ -73,19 +71,15 @@ def test_a_noisy_machine_is_called_noisy_on_the_first_screen() -> None:
     assert shown[shown.index(noisy) + 1].startswith("The headline is the smaller one.")
 
 
-def one_noisy_row() -> Result:
-    """A result in which only the first row of streaming is noisy."""
+def test_a_single_noisy_gain_is_marked_in_its_own_row() -> None:
     body = fake_result.body(noise=0.002)
     row = next(row for row in body["rows"] if row["mode"] == "streaming")
     row["runs_ms"][0] *= 0.8
-    return fake_result.read(body)
-
-
-def test_a_single_noisy_gain_is_marked_in_its_own_row() -> None:
-    shown = screen(one_noisy_row())
+    result = fake_result.read(body)
+    shown = screen(result)
     assert [line.split()[0] for line in shown if ")!" in line or ") !" in line] == ["fsdax"]
     assert any(line.startswith("Quiet machine but for gains with !: ") for line in shown)
-    told = everything(one_noisy_row())
+    told = everything(result)
     assert [line.split()[0] for line in told.splitlines() if "x!" in line] == ["streaming"]
     assert "!: a noisy gain" in told
     assert "!" not in everything(fake_result.result(noise=0.002))

@@ -16,8 +16,10 @@ from pagemint.trees import edited
 
 _LINE = "7.3"
 _PGMAP = "kernel/series/fixes/01-pgmap"
+_THREADS = "kernel/series/threads/03-memmap-threads"
 _DEVICES = {"fsdax", "devdax", "devdax-1g", "private"}
 _MEMMAPS = {*_DEVICES, "hotplug", "boot", "online", "vmemmap", "populate"}
+_SHARED = {*_DEVICES, "vmemmap", "populate"}
 _DAX = {"dax-folio", "device-folio"}
 _ALL = {*_MEMMAPS, *_DAX, "folio"}
 
@@ -75,55 +77,34 @@ def test_a_change_of_code_concerns_the_workloads_that_link_it(
 @pytest.mark.parametrize(
     ("path", "before", "after", "stale"),
     [
-        (
-            "kernel/mm/memmap_threads.c",
-            "_MAX\t\t4",
-            "_MAX\t\t5",
-            {*_DEVICES, "vmemmap", "populate"},
-        ),
+        ("kernel/mm/memmap_threads.c", "_MAX\t\t4", "_MAX\t\t5", _SHARED),
         ("kernel/mm/memmap_shared.c", "static bool ", "static int ", {"populate"}),
         ("kernel/mm/memmap_template.h", "#define", "#define\tX\n#define", _MEMMAPS),
         (f"{_PGMAP}/7.3.diff", "a/mm/mm_init.c", "a/mm/util.c", {*_MEMMAPS, "folio"}),
         ("bench/workloads/vmemmap.c", "_now();", "_now() + 1;", {"vmemmap", "populate"}),
+        # A comment or a test concerns none.
+        ("kernel/mm/memmap_threads.c", "A CPU can have", "/ A CPU has", set()),
+        ("kernel/mm/memmap_threads.c", "\treturn ", "\t\treturn  ", set()),
+        ("kernel/mm/tests/memmap_threads_kunit.c", "{", "{;", set()),
+        (f"{_THREADS}/7.3.diff", "Checks that a", "Sees whether a", set()),
+        (f"{_PGMAP}/7.3.diff", "not a tail yet", "no tail", set()),
+        (f"{_PGMAP}/7.3.diff", "@@ -9", "@@ -8", set()),
+        (f"{_PGMAP}/message", "mm", "fs", set()),
+        ("kernel/series/copies/02-folio-copy/6.12.diff", ";", " + 1;", set()),
+        ("kernel/series/topics", "# ", "# Note: ", set()),
+        ("bench/workloads/vmemmap.c", "as the page allocator", "like the page allocator", set()),
+        ("bench/host/stubs.c", ";", ";;", set()),
     ],
 )
 def test_a_change_of_a_file_concerns_the_workloads_that_link_it(
     copies: Path, path: str, before: str, after: str, stale: set[str]
 ) -> None:
     result = _result()
-    _replace(copies / path, before, after)
-    assert _changed(result) == stale
-
-
-@pytest.mark.parametrize(
-    ("path", "before", "after"),
-    [
-        ("kernel/mm/memmap_threads.c", "A CPU can have", "/ A CPU has"),
-        ("kernel/mm/memmap_threads.c", "\treturn ", "\t\treturn  "),
-        ("kernel/mm/tests/memmap_threads_kunit.c", "{", "{;"),
-        ("kernel/series/threads/03-memmap-threads/7.3.diff", "Checks that a", "Sees whether a"),
-        (f"{_PGMAP}/7.3.diff", "not a tail yet", "no tail"),
-        (f"{_PGMAP}/7.3.diff", "@@ -9", "@@ -8"),
-        (f"{_PGMAP}/message", "mm", "fs"),
-        ("kernel/series/copies/02-folio-copy/6.12.diff", ";", " + 1;"),
-        ("kernel/series/topics", "# ", "# Note: "),
-        ("bench/workloads/vmemmap.c", "as the page allocator", "like the page allocator"),
-        ("bench/host/stubs.c", ";", ";;"),
-    ],
-)
-def test_a_comment_or_a_test_concerns_none(
-    copies: Path, path: str, before: str, after: str
-) -> None:
-    result = _result()
-    _replace(copies / path, before, after)
-    assert _changed(result) == set()
-    assert kept.counts_are_current(result)
-
-
-def _replace(file: Path, before: str, after: str) -> None:
-    text = file.read_text()
+    text = (copies / path).read_text()
     assert before in text
-    file.write_text(text.replace(before, after))
+    (copies / path).write_text(text.replace(before, after))
+    assert _changed(result) == stale
+    assert stale or kept.counts_are_current(result)
 
 
 def test_a_workload_without_a_digest_or_that_is_gone_has_changed() -> None:

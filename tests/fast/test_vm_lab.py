@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Literal, NoReturn
+from unittest.mock import Mock
 
 import msgspec
 import pytest
@@ -48,6 +49,7 @@ def guest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Guest:
 
 
 KERNEL = Kernel("base", Path("built"), Path("pagemint_guest.ko"), None)
+KERNELS = [KERNEL, replace(KERNEL, variant="patched", deferred_init=DEFERRED_INIT)]
 FIND_OUTPUT = "for a; do case $a in --rwdir=*) out=${a#--rwdir=}/records;; esac; done\n"
 
 
@@ -65,11 +67,7 @@ FIND_OUTPUT = "for a; do case $a in --rwdir=*) out=${a#--rwdir=}/records;; esac;
     ],
 )
 def test_a_guest_that_fails_is_told_with_its_console(
-    script: str,
-    why: str,
-    guest: Guest,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    script: str, why: str, guest: Guest, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     program(tmp_path / "vng", f"echo the last words\n{script}")
     with pytest.raises(Failure, match=why) as caught:
@@ -97,9 +95,7 @@ def test_a_clean_guest_gives_its_records(guest: Guest, tmp_path: Path) -> None:
 def test_a_guest_that_cannot_start_is_not_blamed(
     guest: Guest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def offline(*args: object, **settings: object) -> NoReturn:
-        raise Failure("the mirror is away", "wait")
-
+    offline = Mock(side_effect=Failure("the mirror is away", "wait"))
     monkeypatch.setattr("pagemint.guests.outside.x86.argv", offline)
     with pytest.raises(Failure, match=r"^the mirror is away; wait"):
         guest.run(KERNEL, "fsdax", 2, 1 << 27)
@@ -116,10 +112,6 @@ def test_a_memmap_that_differs_fails_the_run() -> None:
 
 
 Outcome = Literal["pass", "fail", "skip"]
-
-
-def check(tree: str, outcome: Outcome, *, must_pass: bool) -> Check:
-    return Check("xfstests", tree, "open_close", outcome, "what it said", must_pass)
 
 
 @pytest.mark.parametrize(
@@ -143,8 +135,10 @@ def test_a_check_has_to_pass_or_to_end_alike(
     line: str,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    ended = {"base": base, "patched": patched}
-    both = [check(tree, outcome, must_pass=must_pass) for tree, outcome in ended.items()]
+    both = [
+        Check("xfstests", tree, "open_close", outcome, "what it said", must_pass)
+        for tree, outcome in (("base", base), ("patched", patched))
+    ]
     assert checks.judge(both) == status
     assert line in capsys.readouterr().err
     # If one kernel lacks it, they do not end alike.
@@ -177,17 +171,10 @@ def test_a_foreign_test_that_fails_on_both_needs_a_reason(
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside/known-failures.toml").write_text(entry if listed else "")
     monkeypatch.setattr(files, "GUESTS", tmp_path)
-    both = {"base": base, "patched": patched}
-    pair = [Check(scenario, tree, "vm", outcome, "", False) for tree, outcome in both.items()]
-    assert checks.judge(pair) == status
+    ended = {"base": base, "patched": patched}
+    both = [Check(scenario, tree, "vm", outcome, "", False) for tree, outcome in ended.items()]
+    assert checks.judge(both) == status
     assert line in capsys.readouterr().err
-
-
-def limits(outcome: Outcome) -> list[Record]:
-    """The records of a scenario that base cannot run."""
-    mine = {"scenario": "shared-limits", "base": "16 GiB"}
-    done = {"check": "memmap", "outcome": outcome, "said": "2 MiB", "must_pass": True}
-    return [{**mine, "running": "memmap"}, {**mine, **done}]
 
 
 @pytest.mark.parametrize(
@@ -210,13 +197,13 @@ def test_the_patched_kernel_is_judged_alone_where_base_can_do_nothing(
 
     def boot(self: Guest, kernel: Kernel, *_: object) -> tuple[list[Record], str]:
         booted.append((kernel.variant, self.device))
-        return limits(outcome), ""
+        mine = {"scenario": "shared-limits", "base": "16 GiB"}
+        done = {"check": "memmap", "outcome": outcome, "said": "2 MiB", "must_pass": True}
+        return [{**mine, "running": "memmap"}, {**mine, **done}], ""
 
     monkeypatch.setattr(Guest, "run", boot)
-    both = [KERNEL, replace(KERNEL, variant="patched")]
     chosen = {"shared-limits": lab.SCENARIOS["shared-limits"]}
-    ended = runs.run(guest, both, chosen, 2, 3, 1 << 27)
-    assert ended.judge() == status
+    assert runs.run(guest, KERNELS, chosen, 2, 3, 1 << 27).judge() == status
     assert line in capsys.readouterr().err
     assert booted == [("patched", 1 << 40)]
 
@@ -301,9 +288,8 @@ def test_kernels_take_turns_and_are_checked_once(
         return [record("base", "a")], ""
 
     monkeypatch.setattr(Guest, "run", boot)
-    both = [KERNEL, replace(KERNEL, variant="patched")]
-    scenarios = {"fsdax": Scenario(("fsdax", "fsdax-files")), "kmem": Scenario(("kmem",))}
-    outcome = runs.run(guest, both, scenarios, 2, 3, 1 << 27)
+    chosen = {"fsdax": Scenario(("fsdax", "fsdax-files")), "kmem": Scenario(("kmem",))}
+    outcome = runs.run(guest, KERNELS, chosen, 2, 3, 1 << 27)
     again = [("base", "fsdax"), ("patched", "fsdax")] * 2
     assert booted[:6] == [("base", "fsdax,fsdax-files"), ("patched", "fsdax,fsdax-files"), *again]
     assert booted[6:] == [("base", "kmem"), ("patched", "kmem")]
@@ -330,8 +316,7 @@ def test_memory_of_boot_is_used_in_each_mode_and_has_to_end_alike(
         return [{**test, "check": name, "outcome": end} for name, end in ends.items()], ""
 
     monkeypatch.setattr(Guest, "run", boot)
-    both = [KERNEL, replace(KERNEL, variant="patched", deferred_init=DEFERRED_INIT)]
-    outcome = runs.run(guest, both, {"foreign": lab.SCENARIOS["foreign"]}, 2, 1, 1 << 27)
+    outcome = runs.run(guest, KERNELS, {"foreign": lab.SCENARIOS["foreign"]}, 2, 1, 1 << 27)
     assert booted == [("base", "eager"), *(("patched", mode) for mode in DEFERRED_INIT)]
     assert len(outcome.checks) == 4
     assert outcome.judge() == status
@@ -349,14 +334,10 @@ def test_a_stock_kernel_is_base_until_the_module_is_loaded_and_a_patched_one_nev
         assert [(row.tree, row.mode) for row in rows] == variants
 
 
-def move(nanoseconds: int) -> Record:
-    """The record of a guest about one move."""
-    return {"workload": "migrate", "function": "", "ns": nanoseconds, "bytes": 4 << 20}
-
-
 def test_moves_are_rows_of_base_and_patched() -> None:
     rest = {"scenario": "migrate", "check": "moves", "said": ""}
-    records = {"base": [move(4_000_000), rest] * 3, "patched": [rest, *[move(2_000_000)] * 3]}
+    move: Record = {"workload": "migrate", "function": "", "ns": 4_000_000, "bytes": 4 << 20}
+    records = {"base": [move, rest] * 3, "patched": [rest, *[move | {"ns": 2_000_000}] * 3]}
     rows = binds.copy_rows(records)
     assert binds.copy_rows({"base": records["base"], "patched": [rest]}) == rows[:1]
     assert [(row.tree, row.mode) for row in rows] == [("base", ""), ("patched", "")]
@@ -570,9 +551,8 @@ def test_memory_is_used_after_a_boot_in_each_mode_and_compared(
         return [{**mine, **done}, {**mine, **last}], ""
 
     monkeypatch.setattr(Guest, "run", boot)
-    both = [KERNEL, replace(KERNEL, variant="patched", deferred_init=DEFERRED_INIT)]
     chosen = {"background": lab.SCENARIOS["background"]}
-    outcome = runs.run(guest, both, chosen, 2, 1, 1 << 27)
+    outcome = runs.run(guest, KERNELS, chosen, 2, 1, 1 << 27)
     assert [check.tree for check in outcome.checks] == ["base", "patched"] * 4
     assert outcome.judge() == status
     assert line in capsys.readouterr().err
