@@ -6,11 +6,13 @@ import re
 from collections.abc import Iterable
 
 import pytest
+from kernel_lines import LINES
 
 from pagemint.guests.outside import binds
 from pagemint.guests.outside.guest import Guest
 from pagemint.guests.outside.scenarios import Record
-from pagemint.trees import stock
+from pagemint.trees import image, patches, stock, trees
+from pagemint.trees.image import Kernel
 
 DEVICE = 1 << 28
 """Bytes of the emulated device."""
@@ -33,15 +35,19 @@ def from_stock_kernel(
     return guest.run(kernel, ",".join(scenarios), rebinds, DEVICE)[0]
 
 
+def guest_kernel(name: str, *fragments: str) -> Kernel:
+    """Return a kernel of the newest line, base or patched, with fragments of configuration."""
+    pair = trees.pair(patches.source_for(LINES[-1], None))
+    return next(image.kernel(tree, fragments) for tree in pair if tree.name == name)
+
+
 def missing_suites(suites: Iterable[str], console: str) -> list[str]:
     """Return the KUnit suites that did not run, did not pass or skipped all of their tests."""
     return [name for name in suites if not re.search(rf"^ok \d+ {name}\r?$", console, re.MULTILINE)]
 
 
 def check_memmaps(
-    scenario: str,
-    guests: dict[str, tuple[list[Record], str]],
-    modes: Iterable[str],
+    scenario: str, guests: dict[str, tuple[list[Record], str]], modes: Iterable[str]
 ) -> None:
     """Check that base, if it ran, and each mode of patched left the same, large memmap."""
     records = {tree: own for tree, (own, _) in guests.items()}

@@ -3,6 +3,7 @@
 
 import gzip
 from pathlib import Path
+from unittest.mock import Mock
 
 import fake_tree
 import pytest
@@ -24,10 +25,7 @@ def tree(tmp_path: Path) -> Source:
 @pytest.fixture
 def no_debian(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine without apt."""
-
-    def away(pattern: str) -> list[apt.Package]:
-        raise Failure("there is no apt-get", "install it")
-
+    away = Mock(side_effect=Failure("there is no apt-get", "install it"))
     monkeypatch.setattr(apt, "packages", away)
 
 

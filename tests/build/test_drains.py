@@ -113,16 +113,12 @@ def _check_ordinary(memory: Memory, case: test_ordinary.Case) -> None:
         assert replace(left, pages=b"") == replace(base, pages=b"")
 
 
-@pytest.fixture(scope="module")
-def late() -> Program:
+def test_stores_that_land_late_change_nothing(in_user_cache: None) -> None:
     if mutant.JUDGED:
-        return mutant.program("late")
+        _check(mutant.program("late"))
+        return
     base, patched = trees.pair(sources.get(fake_tree.LINE))
-    return link.link([base, _late(patched)], objects.DEBIAN)
-
-
-def test_stores_that_land_late_change_nothing(late: Program) -> None:
-    _check(late)
+    _check(link.link([base, _late(patched)], objects.DEBIAN))
 
 
 @pytest.mark.skipif(not LONG, reason="builds a tree for each drain: PAGEMINT_LONG=1")

@@ -10,7 +10,7 @@ import fake_tree
 import pytest
 from stand_ins import ARGV, pagemint
 
-from pagemint.base import cache, disk
+from pagemint.base import disk
 from pagemint.base.errors import Failure, MachineFailure, TreeFailure
 from pagemint.results import expect
 from pagemint.results.expect import PLACEMENTS, Expectation
@@ -91,18 +91,20 @@ def test_a_verdict_needs_the_whole_interval(
 # The command.
 
 
-def _bench(home: Path, *argv: str) -> subprocess.CompletedProcess[str]:
-    return pagemint("bench", "--size", "4GB", *argv, XDG_CACHE_HOME=str(home.parent))
+def _bench(*argv: str) -> subprocess.CompletedProcess[str]:
+    return pagemint("bench", "--size", "4GB", *argv)
 
 
-def test_the_exit_status_is_the_verdict(user_cache: Path) -> None:
+@pytest.mark.usefixtures("in_user_cache")
+def test_the_exit_status_is_the_verdict() -> None:
     for bound, status, word in (("0.01", 0, "yes"), ("1000", 1, "no")):
-        ended = _bench(user_cache, "--expect", f"fsdax: patched/base >= {bound}")
+        ended = _bench("--expect", f"fsdax: patched/base >= {bound}")
         assert ended.returncode == status, ended.stderr
         assert ended.stdout.startswith("fsdax: patched/base is ")
         assert ended.stdout.endswith(f"at least {bound}: {word}\n")
 
 
+@pytest.mark.usefixtures("in_user_cache")
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
@@ -117,28 +119,27 @@ def test_the_exit_status_is_the_verdict(user_cache: Path) -> None:
         (["--expect", "fsdax: patched/base > 1", "--bogus"], "unrecognized arguments: --bogus"),
     ],
 )
-def test_a_wrong_argument_ends_a_bisection(user_cache: Path, argv: list[str], message: str) -> None:
-    ended = _bench(user_cache, *argv)
+def test_a_wrong_argument_ends_a_bisection(argv: list[str], message: str) -> None:
+    ended = _bench(*argv)
     assert (ended.returncode, ended.stdout) == (128, "")
     assert message in ended.stderr.splitlines()[-1]
 
 
-def test_a_reader_that_has_gone_ends_a_bisection(user_cache: Path) -> None:
+@pytest.mark.usefixtures("in_user_cache")
+def test_a_reader_that_has_gone_ends_a_bisection() -> None:
     argv = [*ARGV, "bench", "--size", "4GB", "--expect", "fsdax: patched/base > 0.01"]
     read, write = os.pipe()
     os.close(read)
-    env = os.environ | {"XDG_CACHE_HOME": str(user_cache.parent)}
-    assert subprocess.call(argv, stdout=write, stderr=subprocess.DEVNULL, env=env) == 128
+    assert subprocess.call(argv, stdout=write, stderr=subprocess.DEVNULL) == 128
     os.close(write)
 
 
-def test_a_tree_that_does_not_build_is_skipped_by_a_bisection(
-    user_cache: Path, tmp_path: Path
-) -> None:
+@pytest.mark.usefixtures("in_user_cache")
+def test_a_tree_that_does_not_build_is_skipped_by_a_bisection(tmp_path: Path) -> None:
     broken = tmp_path / "broken.patch"
     broken.write_text("--- a/mm/none.c\n+++ b/mm/none.c\n@@ -1 +1 @@\n-old\n+new\n")
     argv = ["--tree", f"new={broken}", "--expect", "fsdax: new/base > 1"]
-    ended = _bench(user_cache, *argv)
+    ended = _bench(*argv)
     assert (ended.returncode, ended.stdout) == (125, "")
     assert f"patch 1 of {broken} (broken.patch) does not apply to Linux 7.3" in ended.stderr
 
@@ -153,5 +154,5 @@ def test_a_full_disk_is_not_the_fault_of_a_tree(tmp_path: Path) -> None:
 def test_a_base_that_cannot_be_built_ends_a_bisection(tmp_path: Path) -> None:
     tree = fake_tree.make(tmp_path / "linux")
     argv = ["--ksrc", str(tree), "--tree", "new=series:device", "--expect", "fsdax: new/base > 1"]
-    ended = _bench(cache.root(), *argv)
+    ended = _bench(*argv)
     assert (ended.returncode, ended.stdout) == (128, "")

@@ -143,13 +143,7 @@ def same(one: bytes, other: bytes) -> bool:
     seed=st.integers(0, 2**32),
 )
 @example(
-    order=ORDER_MAX,
-    to=0,
-    from_=1,
-    function="folio_copy",
-    cpu_class="erms",
-    returns="plain",
-    seed=0,
+    order=ORDER_MAX, to=0, from_=1, function="folio_copy", cpu_class="erms", returns="plain", seed=0
 )
 def test_a_copy_is_all_of_the_folio_and_nothing_else(
     memory: Memory,

@@ -2,7 +2,6 @@
 """Trees that the user names: where they come from, what is refused, and how they are compared."""
 
 import difflib
-import itertools
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -49,29 +48,20 @@ def _make(text: str, base: trees.Tree) -> trees.Tree:
     return tree.make(base)
 
 
-def _mailbox(tree: Path, file: Path, *topics: str) -> Path:
-    """Write topics of the series as a mailbox, as a maintainer would get them."""
-    source, output = sources.from_tree(tree), file.with_suffix(".mails")
-    mails = branches.mails(source, output, patches.topics(topics))
-    file.write_text("\n".join(mail.read_text() for mail in mails))
-    return file
-
-
 def test_a_mailbox_of_topics_makes_the_tree_that_the_topics_make(
     tree: Path, tmp_path: Path
 ) -> None:
-    base = trees.unpatched("base", sources.from_tree(tree))
+    source = sources.from_tree(tree)
+    base = trees.unpatched("base", source)
     before = contents(base.path)
     ours = _make("ours=series:device,online", base)
-    mailbox = _mailbox(tree, tmp_path / "v5.mbox", "device", "online")
+    mails = branches.mails(source, tmp_path / "mails", patches.topics(["device", "online"]))
+    mailbox = tmp_path / "v5.mbox"
+    mailbox.write_text("\n".join(mail.read_text() for mail in mails))
     assert contents(ours.path) == contents(_make(f"v5={mailbox}", base).path) != before
     folder = tmp_path / "patches"
     folder.mkdir()
-    mails = [
-        sorted(mailbox.with_suffix(".mails").glob(f"{topic}/*"))
-        for topic in ("fixes", "device", "online")
-    ]
-    for number, mail in enumerate(itertools.chain(*mails)):
+    for number, mail in enumerate(mails):
         (folder / f"{number:02}.patch").write_text(mail.read_text())
     assert contents(_make(f"files={folder}", base).path) == contents(ours.path)
     assert contents(base.path) == before

@@ -2,7 +2,6 @@
 """A bench of a new workload: the documented example runs; a wrong one ends in one line."""
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -84,12 +83,11 @@ sys.exit(cli.main(["bench", "--kernel", *sys.argv[3:]]))
 """
 
 
+pytestmark = pytest.mark.usefixtures("in_user_cache")
+
+
 def _bench(
-    home: Path,
-    scratch: Path,
-    name: str,
-    c: str = _C % '"mm/mm_init.o"',
-    python: str = _PYTHON,
+    scratch: Path, name: str, c: str = _C % '"mm/mm_init.o"', python: str = _PYTHON
 ) -> subprocess.CompletedProcess[str]:
     """Run a bench of a workload; its result is in scratch/result.json."""
     native, modules = scratch / "native", scratch / "workloads"
@@ -100,8 +98,7 @@ def _bench(
     argv: list[str | Path] = [native, modules, fake_tree.LINE, "--workload", name, "--runs", "1"]
     argv += ["--no-report", "--json", scratch / "result.json"]
     command = [sys.executable, "-c", _PROGRAM, *argv]
-    env = {**os.environ, "XDG_CACHE_HOME": str(home.parent)}
-    return subprocess.run(command, capture_output=True, text=True, env=env, timeout=500)
+    return subprocess.run(command, capture_output=True, text=True, timeout=500)
 
 
 def _refusal(ended: subprocess.CompletedProcess[str]) -> str:
@@ -112,10 +109,10 @@ def _refusal(ended: subprocess.CompletedProcess[str]) -> str:
     return last
 
 
-def test_the_documented_example_is_timed(user_cache: Path, tmp_path: Path) -> None:
+def test_the_documented_example_is_timed(tmp_path: Path) -> None:
     text = (Path(__file__).parents[2] / "docs/developing.md").read_text()
     c, python = (re.findall(f"```{kind}\n(.*?)```", text, re.DOTALL) for kind in ("c", "python"))
-    ended = _bench(user_cache, tmp_path, "clear", c[0], python[0])
+    ended = _bench(tmp_path, "clear", c[0], python[0])
     assert ended.returncode == 0, ended.stderr
     assert any(line.startswith("clear ") for line in ended.stdout.splitlines())
     rows = json.loads((tmp_path / "result.json").read_text())["rows"]
@@ -142,20 +139,18 @@ _STAND_IN = (
         ("symbol", f"native_no_such_symbol has no stand-in{_STAND_IN}"),
     ],
 )
-def test_a_fault_of_a_workload_is_one_line(
-    user_cache: Path, tmp_path: Path, name: str, message: str
-) -> None:
-    assert message in _refusal(_bench(user_cache, tmp_path, name))
+def test_a_fault_of_a_workload_is_one_line(tmp_path: Path, name: str, message: str) -> None:
+    assert message in _refusal(_bench(tmp_path, name))
 
 
-def test_an_object_without_a_source_is_named(user_cache: Path, tmp_path: Path) -> None:
-    refusal = _refusal(_bench(user_cache, tmp_path, "right", _C % '"mm/mm_init.o", "mm/no_such.o"'))
+def test_an_object_without_a_source_is_named(tmp_path: Path) -> None:
+    refusal = _refusal(_bench(tmp_path, "right", _C % '"mm/mm_init.o", "mm/no_such.o"'))
     assert "NATIVE_OBJECTS() names mm/no_such.o, and Linux " in refusal
     assert refusal.endswith("; give the path of a .c or .S file of the kernel, with the suffix .o")
 
 
-def test_two_workloads_of_one_name_are_refused(user_cache: Path, tmp_path: Path) -> None:
+def test_two_workloads_of_one_name_are_refused(tmp_path: Path) -> None:
     python = _PYTHON.replace('"right"', '"fsdax"')
-    refusal = _refusal(_bench(user_cache, tmp_path, "fsdax", python=python))
+    refusal = _refusal(_bench(tmp_path, "fsdax", python=python))
     assert "device.py and faulty.py in pagemint/bench/workloads/ both have a " in refusal
     assert refusal.endswith("workload 'fsdax'; rename one")

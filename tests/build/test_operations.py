@@ -10,7 +10,6 @@ import pytest
 from kernel_lines import LINES, WHOLE
 from memmaps import MIGRATE_MOVABLE, SECTION, differences, program_for
 
-from pagemint.bench.link import Program
 from pagemint.bench.process import Host
 from pagemint.bench.window import POISON, blocks_of, shared_map
 from pagemint.bench.workload import FIRST_PFN
@@ -37,13 +36,8 @@ def last(steps: list[Step], which: Step) -> int:
 
 
 @pytest.fixture(scope="module", params=WHOLE[-1:])
-def program(request: pytest.FixtureRequest) -> Program:
-    return program_for(request.param, "mask")
-
-
-@pytest.fixture(scope="module")
-def shared(program: Program) -> Iterator[tuple[Host, mmap.mmap]]:
-    with shared_map(program, WINDOW) as shared:
+def shared(request: pytest.FixtureRequest) -> Iterator[tuple[Host, mmap.mmap]]:
+    with shared_map(program_for(request.param, "mask"), WINDOW) as shared:
         yield shared
 
 
@@ -115,8 +109,7 @@ def test_splitting_a_dax_folio_leaves_single_pages(shared: tuple[Host, mmap.mmap
 
 @pytest.fixture(scope="module", params=LINES)
 def section(request: pytest.FixtureRequest) -> Iterator[tuple[Host, mmap.mmap]]:
-    program = program_for(request.param, "mask")
-    with shared_map(program, SECTION) as (host, memmap):
+    with shared_map(program_for(request.param, "mask"), SECTION) as (host, memmap):
         host.ask("repeat", pages=SECTION, times=BELOW)
         yield host, memmap
 
@@ -180,24 +173,18 @@ def test_an_unmap_removes_pages_after_references_and_ends_after_lookups(
     assert periods == {"base": ranges, "patched": 1}
 
 
-@pytest.fixture(scope="module")
-def blocks() -> Iterator[tuple[Host, mmap.mmap]]:
-    with shared_map(program_for("7.3", "mask"), 2 * SECTION + 3 * FOLIO) as shared:
-        yield shared
-
-
-def test_blocks_of_a_memmap_are_zeroed_by_base_alone(blocks: tuple[Host, mmap.mmap]) -> None:
-    host, memmap = blocks
+def test_blocks_of_a_memmap_are_zeroed_by_base_alone(in_user_cache: None) -> None:
     pages, end = 2 * SECTION, 2 * SECTION + 2 * FOLIO
     left = {}
-    for tree, byte in (("base", 0), ("patched", POISON)):
-        host.ask("poison", byte=POISON, first=FIRST_PFN, pages=end + FOLIO)
-        where = {"first": FIRST_PFN, "blocks": 2, "page": FIRST_PFN + pages}
-        host.ask("vmemmap", tree=tree, **where)
-        allocated = memmap[: pages * STRUCT_PAGE]
-        assert allocated == bytes([byte]) * len(allocated), tree
-        host.ask("init", tree=tree, start=FIRST_PFN, pages=pages, type="private", order=0)
-        left[tree] = memmap[:]
+    with shared_map(program_for("7.3", "mask"), end + FOLIO) as (host, memmap):
+        for tree, byte in (("base", 0), ("patched", POISON)):
+            host.ask("poison", byte=POISON, first=FIRST_PFN, pages=end + FOLIO)
+            where = {"first": FIRST_PFN, "blocks": 2, "page": FIRST_PFN + pages}
+            host.ask("vmemmap", tree=tree, **where)
+            allocated = memmap[: pages * STRUCT_PAGE]
+            assert allocated == bytes([byte]) * len(allocated), tree
+            host.ask("init", tree=tree, start=FIRST_PFN, pages=pages, type="private", order=0)
+            left[tree] = memmap[:]
     # The fill leaves nothing of the poison, and the struct pages of the blocks are alike, too.
     assert not differences(left["base"], left["patched"])
     filled = left["patched"][: pages * STRUCT_PAGE]

@@ -253,10 +253,7 @@ def test_chunks_of_hyperv_are_free_as_single_pages_of_base(memory: Memory) -> No
 
 
 def test_a_driver_that_neither_onlines_nor_keeps_pages_is_seen(program: Program) -> None:
-    with (
-        contextmanager(open_memory)(program) as memory,
-        pytest.raises(Failure, match=r"(?i)warn"),
-    ):
+    with contextmanager(open_memory)(program) as memory, pytest.raises(Failure, match=r"(?i)warn"):
         memory.bring_up(added(0, 1, 1, driver="forgets"), "streaming")
 
 

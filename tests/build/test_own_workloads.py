@@ -21,24 +21,27 @@ _DOCS = (Path(__file__).parents[2] / "docs/compare.md").read_text()
 (_EXAMPLE,) = re.findall("```c\n(.*?)```", _DOCS, re.DOTALL)
 
 
-def _bench(cache: Path, *argv: str | Path) -> subprocess.CompletedProcess[str]:
-    return pagemint("bench", "--runs", "1", "--no-report", *argv, XDG_CACHE_HOME=str(cache.parent))
+pytestmark = pytest.mark.usefixtures("in_user_cache")
 
 
-def _refusal(cache: Path, *argv: str | Path) -> str:
-    ended = _bench(cache, *argv)
+def _bench(*argv: str | Path) -> subprocess.CompletedProcess[str]:
+    return pagemint("bench", "--runs", "1", "--no-report", *argv)
+
+
+def _refusal(*argv: str | Path) -> str:
+    ended = _bench(*argv)
     assert (ended.returncode, ended.stdout) == (1, ""), ended.stderr
     return ended.stderr.splitlines()[-1]
 
 
-def test_all_examples_are_timed(user_cache: Path, tmp_path: Path) -> None:
+def test_all_examples_are_timed(tmp_path: Path) -> None:
     own = tmp_path / "own.c"
     own.write_text(_EXAMPLE)
     examples = sorted((files.BENCH / "examples").glob("*.c"))
     assert [file.stem for file in examples] == ["clear", "compound", "copy"]
     assert all(f"| `{file.name}` |" in _DOCS for file in examples)
     chosen = ",".join(map(str, [*examples, own]))
-    ended = _bench(user_cache, "--workload", chosen, "--json", tmp_path / "a.json")
+    ended = _bench("--workload", chosen, "--json", tmp_path / "a.json")
     assert ended.returncode == 0, ended.stderr
     rows = json.loads((tmp_path / "a.json").read_text())["rows"]
     assert {(row["case"]["workload"], row["case"]["operation"]) for row in rows} == {
@@ -63,15 +66,13 @@ def test_all_examples_are_timed(user_cache: Path, tmp_path: Path) -> None:
         ),
     ],
 )
-def test_wrong_code_is_refused(
-    user_cache: Path, tmp_path: Path, changes: dict[str, str], message: str
-) -> None:
+def test_wrong_code_is_refused(tmp_path: Path, changes: dict[str, str], message: str) -> None:
     text = _EXAMPLE
     for old, new in changes.items():
         assert old in text
         text = text.replace(old, new)
     (tmp_path / "own.c").write_text(text)
-    assert message in _refusal(user_cache, "--workload", tmp_path / "own.c")
+    assert message in _refusal("--workload", tmp_path / "own.c")
 
 
 def test_a_workload_without_memory_is_refused(tmp_path: Path) -> None:
@@ -90,18 +91,18 @@ def test_a_file_that_no_tree_can_run_is_refused(tmp_path: Path) -> None:
         own_workloads.describe(Program(host, host, host, lacks), KernelHalf([file]), ["base", "a"])
 
 
-def test_a_tree_that_lacks_the_code_is_left_out(user_cache: Path, tmp_path: Path) -> None:
+def test_a_tree_that_lacks_the_code_is_left_out(tmp_path: Path) -> None:
     text = _EXAMPLE.replace("clear_page(pfn_to_kaddr(pfn + i));", 'memmap_init_mode_set("slow");')
     declaration = "int memmap_init_mode_set(const char *name);\n"
     (tmp_path / "own.c").write_text(text.replace("static void", f"{declaration}static void", 1))
-    ended = _bench(user_cache, "--workload", tmp_path / "own.c")
+    ended = _bench("--workload", tmp_path / "own.c")
     assert ended.returncode == 1
     left_out = "pagemint: clear_one is left out for base: it has no memmap_init_mode_set"
     assert left_out in ended.stderr
     assert "there is nothing to time" in ended.stderr.splitlines()[-1]
 
 
-def test_an_unusable_file_is_refused(user_cache: Path, tmp_path: Path) -> None:
+def test_an_unusable_file_is_refused(tmp_path: Path) -> None:
     for name, text, message in (
         ("nown.c", None, "cannot read "),
         ("empty.c", "", "has no NATIVE_WORKLOAD(); see docs/compare.md"),
@@ -110,7 +111,7 @@ def test_an_unusable_file_is_refused(user_cache: Path, tmp_path: Path) -> None:
     ):
         if text is not None:
             (tmp_path / name).write_text(text)
-        assert message in _refusal(user_cache, "--workload", tmp_path / name)
+        assert message in _refusal("--workload", tmp_path / name)
 
 
 @pytest.mark.parametrize(
@@ -125,8 +126,5 @@ def test_an_unusable_file_is_refused(user_cache: Path, tmp_path: Path) -> None:
         ("no_such_symbol", None),
     ],
 )
-def test_the_object_that_defines_a_symbol_is_found(
-    user_cache: Path, monkeypatch: pytest.MonkeyPatch, symbol: str, object_file: str | None
-) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(user_cache.parent))
+def test_the_object_that_defines_a_symbol_is_found(symbol: str, object_file: str | None) -> None:
     assert definition(sources.get(patches.lines()[-1]).tree, symbol) == object_file

@@ -153,21 +153,15 @@ def test_the_nearest_line_is_the_fewest_releases_away(
     )
 
 
-@pytest.fixture
-def newer(plain: Path) -> Path:
-    """A kernel tree of a version that the series has no edits of its own for."""
+def test_a_tree_of_another_version_takes_edits_and_configuration_of_the_nearest_line(
+    plain: Path,
+) -> None:
     makefile = plain / "Makefile"
     makefile.write_text(makefile.read_text().replace("PATCHLEVEL = 3", "PATCHLEVEL = 4"))
-    return plain
-
-
-def test_a_tree_of_another_version_takes_edits_and_configuration_of_the_nearest_line(
-    newer: Path,
-) -> None:
-    source = sources.from_tree(newer)
+    source = sources.from_tree(plain)
     assert source.line == "7.4"
     assert [tree.line for tree in trees.pair(source)] == [fake_tree.LINE] * 2
-    assert branches.commit(newer) == _BRANCHES
+    assert branches.commit(plain) == _BRANCHES
 
 
 # A branch.
@@ -583,11 +577,7 @@ def test_an_unknown_line_is_one_line(plain: Path, line: str) -> None:
 )
 @pytest.mark.usefixtures("default_signals")
 def test_an_interruption_leaves_no_half_made_branch(
-    request: pytest.FixtureRequest,
-    tmp_path: Path,
-    kind: str,
-    when: str,
-    number: signal.Signals,
+    request: pytest.FixtureRequest, tmp_path: Path, kind: str, when: str, number: signal.Signals
 ) -> None:
     tree: Path = request.getfixturevalue(kind)
     before = _state(tree)

@@ -119,20 +119,6 @@ def outcome(request: pytest.FixtureRequest) -> Iterator[_Outcome]:
         yield _build_all(sources.get(line), config, Path(name))
 
 
-@pytest.fixture(scope="module")
-def mails(
-    source: sources.Source, tmp_path_factory: pytest.TempPathFactory
-) -> list[tuple[patches.Step, Path]]:
-    """Each step of a line with its mail."""
-    output = tmp_path_factory.mktemp("series") / "mails"
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in WHO.items():
-            patch.setenv(name, value)
-        written = branches.mails(source, output)
-        numbered = [mail for mail in written if not mail.name.startswith("0000-")]
-    return list(zip(patches.of(source.line), numbered, strict=True))
-
-
 def _build_all(source: sources.Source, config: _Config, directory: Path) -> _Outcome:
     tree, build = directory / "linux", directory / "build"
     tree.mkdir()
@@ -253,13 +239,18 @@ def _checkpatch(source: sources.Source, *args: str | Path) -> str:
     return (output if has_message else "") + ended.stderr
 
 
+@pytest.mark.usefixtures("in_user_cache")
 def test_checkpatch_accepts_each_mail(
-    source: sources.Source, mails: list[tuple[patches.Step, Path]]
+    source: sources.Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    for name, value in WHO.items():
+        monkeypatch.setenv(name, value)
+    written = branches.mails(source, tmp_path / "mails")
+    mails = [mail for mail in written if not mail.name.startswith("0000-")]
     maintainers = (source.tree / "MAINTAINERS").read_text()
     folders = tuple(re.findall(r"^F:\t(\S+/)$", maintainers, re.MULTILINE))
     messages = {}
-    for step, mail in mails:
+    for step, mail in zip(patches.of(source.line), mails, strict=True):
         # MAINTAINERS lists some folders whole: an architecture's, or 6.12's mm/.
         covered = step.files and all(path.startswith(folders) for path in step.files)
         ignored = ["--ignore", "FILE_PATH_CHANGES"] if covered else []
@@ -302,13 +293,6 @@ def test_one_command_makes_the_expected_next_release(tmp_path: Path) -> None:
     }
 
 
-@pytest.fixture(scope="module")
-def patched() -> tuple[Path, Path]:
-    """The newest line's tree, without the patches and with them, in the user's own cache."""
-    base, patched = trees.pair(sources.get(WHOLE[-1]))
-    return base.path, patched.path
-
-
 def _coccinelle(tree: Path, files: list[str]) -> set[tuple[str, str]]:
     """Return the messages of the kernel's Coccinelle scripts about files, as (file, text)."""
 
@@ -331,16 +315,17 @@ def _coccinelle(tree: Path, files: list[str]) -> set[tuple[str, str]]:
 
 
 @pytest.mark.skipif(not LONG, reason="takes some minutes")
-def test_coccinelle_finds_nothing_new(patched: tuple[Path, Path]) -> None:
-    base, tree = patched
+@pytest.mark.usefixtures("in_user_cache")
+def test_coccinelle_finds_nothing_new() -> None:
+    base, patched = trees.pair(sources.get(WHOLE[-1]))
     steps = patches.of(WHOLE[-1])
     edited = {
         path for step in steps if step.diff for path in fake_tree.edited(step.diff.read_text())
     }
     new = [path for step in steps for path in step.files if path.endswith((".c", ".h"))]
-    messages = _coccinelle(tree, [*new, *(path for path in edited if path.endswith(".c"))])
+    messages = _coccinelle(patched.path, [*new, *(path for path in edited if path.endswith(".c"))])
     named = sorted({file for file, _ in messages} & edited)
-    assert messages - (_coccinelle(base, named) if named else set()) == set()
+    assert messages - (_coccinelle(base.path, named) if named else set()) == set()
 
 
 @pytest.mark.parametrize("file", stock.sources(), ids=lambda file: file.name)

@@ -100,15 +100,9 @@ def test_each_kind_of_error_has_a_remedy() -> None:
     assert kinds | set(died) | refusals == set(process._REMEDIES)
 
 
-@pytest.fixture(scope="module")
-def program() -> Program:
-    """A host as a bench runs it."""
-    return program_for(LINES[-1], "mask")
-
-
-def test_a_system_that_forbids_writable_code_has_a_remedy_of_its_own(
-    tmp_path: Path, program: Program
-) -> None:
+@pytest.mark.usefixtures("in_user_cache")
+def test_a_system_that_forbids_writable_code_has_a_remedy_of_its_own(tmp_path: Path) -> None:
+    program = program_for(LINES[-1], "mask")
     wrapper = tmp_path / "host"
     # 65 is PR_SET_MDWE, which MemoryDenyWriteExecute= of systemd sets, too.
     wrapper.write_text(
@@ -134,11 +128,7 @@ def test_a_system_that_forbids_writable_code_has_a_remedy_of_its_own(
     ],
 )
 def test_a_host_that_was_killed_says_why(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    kills: Sequence[int],
-    cgroup: str,
-    message: str,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kills: Sequence[int], cgroup: str, message: str
 ) -> None:
     counts = iter(kills)
     monkeypatch.setattr(machine, "oom_kills", lambda: next(counts))

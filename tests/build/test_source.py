@@ -5,6 +5,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -252,10 +253,7 @@ def test_list_joins_cache_and_mirror(cache_home: Path, mirror: list[Package]) ->
 def test_list_without_the_mirror(
     cache_home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def unreachable(pattern: str) -> list[Package]:
-        raise Failure("the mirror is away", "wait")
-
-    monkeypatch.setattr(apt, "packages", unreachable)
+    monkeypatch.setattr(apt, "packages", Mock(side_effect=Failure("the mirror is away", "wait")))
     with pytest.raises(Failure, match="away"):
         sources.available()
     _cached(cache_home, "7.3.4-1", "7.3.4")

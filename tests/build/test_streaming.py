@@ -3,7 +3,6 @@
 
 import os
 import subprocess
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,28 +52,6 @@ BACKENDS = {
 SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 
 
-@pytest.fixture(scope="module", params=LINES)
-def line(request: pytest.FixtureRequest) -> str:
-    """The kernel line."""
-    return str(request.param)
-
-
-@pytest.fixture(scope="module")
-def engine(line: str) -> Path:
-    """The object of the engine, as it is timed."""
-    if mutant.JUDGED:
-        return mutant.code("mm/memmap_template.o")
-    _, patched = trees.pair(sources.get(line))
-    return objects.build(patched, objects.DEBIAN, KernelHalf().objects) / "mm/memmap_template.o"
-
-
-@pytest.fixture(scope="module")
-def host(line: str) -> Iterator[Host]:
-    with Host(program_for(line, "mask")) as running:
-        running.patch("plain")
-        yield running
-
-
 def sanitised(name: str, kernel: Path, target: Path) -> subprocess.CompletedProcess[str]:
     """Build the test with a backend and the sanitizers, and run it."""
     here, backend = files.BENCH / "host", BACKENDS[name]
@@ -93,10 +70,13 @@ def sanitised(name: str, kernel: Path, target: Path) -> subprocess.CompletedProc
     return subprocess.run(argv, capture_output=True, text=True, check=False, env=env)
 
 
-def test_kernel_code_matches_byte_loops(line: str, host: Host) -> None:
+@pytest.mark.parametrize("line", LINES)
+def test_kernel_code_matches_byte_loops(line: str, in_user_cache: None) -> None:
     # With the inline paths of memcpy_flushcache(), if the line has the topic published.
     least = CHECKS if "published" in patches.modes(line) else FILL_CHECKS
-    assert int(host.ask("streaming", tree="patched")["checks"]) > least
+    with Host(program_for(line, "mask")) as host:
+        host.patch("plain")
+        assert int(host.ask("streaming", tree="patched")["checks"]) > least
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -138,9 +118,15 @@ def test_a_seeded_fault_is_caught(
     assert done.returncode != 0
 
 
-def test_the_modes_stream_in_the_object_that_is_timed(line: str, engine: Path) -> None:
-    argv = ["objdump", "-d", str(engine)]
-    code = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
+@pytest.mark.parametrize("line", LINES)
+def test_the_modes_stream_in_the_object_that_is_timed(line: str, in_user_cache: None) -> None:
+    engine = "mm/memmap_template.o"
+    if mutant.JUDGED:
+        file = mutant.code(engine)
+    else:
+        _, patched = trees.pair(sources.get(line))
+        file = objects.build(patched, objects.DEBIAN, KernelHalf().objects) / engine
+    code = subprocess.check_output(["objdump", "-d", file], text=True)
     # An image and one that advances, and the same for published; a drain at the end of a section.
     assert code.count("movnti") >= (3 if "published" in patches.modes(line) else 2) * 8
     assert "sfence" in code

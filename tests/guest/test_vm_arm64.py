@@ -30,10 +30,7 @@ def guests(line: str) -> dict[str, tuple[list[Record], str]]:
     base, patched = (
         replace(tree, arch=lab.arch) for tree in trees.pair(patches.source_for(line, None))
     )
-    kernels = (
-        image.kernel(base, lab.fragments),
-        image.kernel(patched, (*lab.fragments, "kunit")),
-    )
+    kernels = (image.kernel(base, lab.fragments), image.kernel(patched, (*lab.fragments, "kunit")))
     guest = Guest("tcg", DEVICE, 900)
     return {kernel.variant: guest.run(kernel, ",".join(SCENARIOS), 2, DEVICE) for kernel in kernels}
 

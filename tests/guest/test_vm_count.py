@@ -5,14 +5,12 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 import pytest
-from guest_records import DEVICE, LONG
-from kernel_lines import WHOLE
+from guest_records import DEVICE, LONG, guest_kernel
 
 from pagemint.guests.count import counts
 from pagemint.guests.outside.guest import Guest
 from pagemint.results.counted import PERIOD, WAITS
 from pagemint.results.rows import Operation
-from pagemint.trees import image, patches, trees
 from pagemint.trees.image import Kernel
 from pagemint.words import DEFERRED_INIT, MODES, SHARED
 
@@ -48,8 +46,7 @@ def by_name(operations: Iterable[Operation]) -> Run:
 
 @pytest.fixture(scope="module")
 def kernels() -> list[Kernel]:
-    pair = trees.pair(patches.source_for(WHOLE[-1], None))
-    return [image.kernel(tree, counts.FRAGMENTS) for tree in pair]
+    return [guest_kernel(name, *counts.FRAGMENTS) for name in ("base", "patched")]
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from guest_records import LONG
+from guest_records import LONG, guest_kernel
 
 from pagemint.base import cache, files, machine
 from pagemint.base.errors import Failure
@@ -74,22 +74,13 @@ Runner = Callable[..., Records]
 @pytest.fixture(scope="module")
 def patched() -> Kernel:
     """The patched kernel with DEBUG_VM, lockdep, kmemleak and page_owner; its engine runs."""
-    _, tree = trees.pair(patches.source_for("7.3", None))
-    return image.kernel(tree, (*FRAGMENTS, "debug"))
+    return guest_kernel("patched", *FRAGMENTS, "debug")
 
 
 @pytest.fixture(scope="module")
 def debug(patched: Kernel) -> dict[str, Kernel]:
     """Both kernels with these options."""
-    base, _ = trees.pair(patches.source_for("7.3", None))
-    return {"base": image.kernel(base, (*FRAGMENTS, "debug")), "patched": patched}
-
-
-@pytest.fixture(scope="module")
-def kasan() -> Kernel:
-    """The patched kernel with KASAN, which switches the series' engine off."""
-    _, patched = trees.pair(patches.source_for("7.3", None))
-    return image.kernel(patched, (*FRAGMENTS, "kasan"))
+    return {"base": guest_kernel("base", *FRAGMENTS, "debug"), "patched": patched}
 
 
 @pytest.fixture(scope="module")
@@ -212,7 +203,9 @@ def test_hibernation_keeps_memory(patched: Kernel, tmp_path: Path) -> None:
     assert before > 0 == after
 
 
-def test_kasan_has_the_engine_off(run: Runner, kasan: Kernel, debug: dict[str, Kernel]) -> None:
+@pytest.mark.usefixtures("in_user_cache")
+def test_kasan_has_the_engine_off(run: Runner, debug: dict[str, Kernel]) -> None:
+    kasan = guest_kernel("patched", *FRAGMENTS, "kasan")
     records = run(kasan, ",".join(BINDS + USES))
     # No parameter to choose a mode with.
     assert {record["mode"] for record in records if "mode" in record} == {"base", "shared"}
@@ -224,9 +217,8 @@ def test_kasan_has_the_engine_off(run: Runner, kasan: Kernel, debug: dict[str, K
     assert "deferred_init: eager, because of KASAN\n" in log_of_lazy_boot(kasan, "")
 
 
-@pytest.fixture(scope="module")
-def kunit() -> list[str | Path]:
-    """The kernel's own kunit.py, told to run the kernel that it built."""
+def built_by_kunit() -> list[str | Path]:
+    """Return the kernel's own kunit.py, told to run the kernel that it built."""
     _, patched = trees.pair(patches.source_for("7.3", None))
     configs = [files.GUESTS / "config" / f"{name}.config" for name in ("kunit", "shared")]
     tool: list[str | Path] = [sys.executable, "-B", patched.path / "tools/testing/kunit/kunit.py"]
@@ -241,9 +233,8 @@ def kunit() -> list[str | Path]:
     return [*tool, "exec", *options, f"--build_dir={built}"]
 
 
-def test_the_kunit_suites_pass_through_the_kernels_own_tool(
-    kunit: list[str | Path], tmp_path: Path
-) -> None:
+@pytest.mark.usefixtures("in_user_cache")
+def test_the_kunit_suites_pass_through_the_kernels_own_tool(tmp_path: Path) -> None:
     # kunit.py asks for KVM first, but /dev/kvm can exist and not work.
     emulator = tmp_path / "qemu-system-x86_64"
     emulator.write_text(
@@ -254,7 +245,7 @@ def test_the_kunit_suites_pass_through_the_kernels_own_tool(
     env = {**trees.environment(), "PATH": f"{tmp_path}:{os.environ['PATH']}"}
     told = tmp_path / "result.json"
     # kunit.py fails if a test fails.
-    run_program([*kunit, f"--json={told}"], env=env, limit=600, what="kunit.py exec")
+    run_program([*built_by_kunit(), f"--json={told}"], env=env, limit=600, what="kunit.py exec")
     groups = json.loads(told.read_text())["sub_groups"]
     assert {group["name"] for group in groups} >= patches.suites("7.3")
     ends = {case["name"]: case["status"] for group in groups for case in group["test_cases"]}

@@ -4,13 +4,12 @@
 from collections.abc import Sequence
 
 import pytest
-from guest_records import LONG, check_memmaps
+from guest_records import LONG, check_memmaps, guest_kernel
 
 from pagemint.guests.outside import checks, runs
 from pagemint.guests.outside.guest import Guest
 from pagemint.guests.outside.lab import FRAGMENTS
 from pagemint.guests.outside.scenarios import Record
-from pagemint.trees import image, patches, trees
 from pagemint.trees.image import Kernel
 from pagemint.words import BASE, MODES, PAGE, SHARED
 
@@ -31,20 +30,7 @@ Kernels = dict[str, Kernel]
 
 @pytest.fixture(scope="module")
 def kernels() -> Kernels:
-    pair = trees.pair(patches.source_for("7.3", None))
-    return {tree.name: image.kernel(tree, FRAGMENTS) for tree in pair}
-
-
-@pytest.fixture(scope="module")
-def kexec_kernel() -> Kernel:
-    _, patched = trees.pair(patches.source_for("7.3", None))
-    return image.kernel(patched, ("vm", "kexec"))
-
-
-@pytest.fixture(scope="module")
-def vfio_kernel() -> Kernel:
-    _, patched = trees.pair(patches.source_for("7.3", None))
-    return image.kernel(patched, (*FRAGMENTS, "vfio"))
+    return {name: guest_kernel(name, *FRAGMENTS) for name in ("base", "patched")}
 
 
 def same_memmaps(scenarios: Sequence[str], guests: dict[str, tuple[list[Record], str]]) -> None:
@@ -124,11 +110,12 @@ def test_there_may_be_four_nodes(kernels: Kernels) -> None:
         assert runs.check_boots(guest, kernel).outcome == "pass"
 
 
-def test_the_kernel_may_come_from_kexec(kexec_kernel: Kernel) -> None:
+@pytest.mark.usefixtures("in_user_cache")
+def test_the_kernel_may_come_from_kexec() -> None:
     # The handover reserves memory, whose pageblocks have a migratetype of their own.
     guest = Guest("tcg", DEVICE, 600, append="kho=on")
-    findings = passed(guest.run(kexec_kernel, "edges-kexec", 1, DEVICE)[0])
-    assert "found kexec handover data" in findings["binds after kexec"]
+    records, _ = guest.run(guest_kernel("patched", "vm", "kexec"), "edges-kexec", 1, DEVICE)
+    assert "found kexec handover data" in passed(records)["binds after kexec"]
 
 
 def test_poison_has_the_effects_of_base(kernels: Kernels) -> None:
@@ -139,8 +126,10 @@ def test_poison_has_the_effects_of_base(kernels: Kernels) -> None:
     assert patched == base
 
 
-def test_vfio_unpins_the_pages_of_devdax(vfio_kernel: Kernel) -> None:
+@pytest.mark.usefixtures("in_user_cache")
+def test_vfio_unpins_the_pages_of_devdax() -> None:
     # The emulated IOMMU does not remap interrupts.
     words = "vfio_iommu_type1.allow_unsafe_interrupts=1"
     guest = Guest("tcg", DEVICE, 600, options="-device intel-iommu -device edu", append=words)
-    assert passed(guest.run(vfio_kernel, "devdax-vfio", 1, DEVICE)[0]) == {"VFIO": "512 pages"}
+    records, _ = guest.run(guest_kernel("patched", *FRAGMENTS, "vfio"), "devdax-vfio", 1, DEVICE)
+    assert passed(records) == {"VFIO": "512 pages"}

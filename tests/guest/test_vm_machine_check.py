@@ -11,13 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from guest_records import LONG
+from guest_records import LONG, guest_kernel
 
 from pagemint.guests.outside.binds import FOLIO
 from pagemint.guests.outside.guest import Guest
 from pagemint.guests.outside.lab import FRAGMENTS
 from pagemint.guests.outside.scenarios import Record
-from pagemint.trees import image, patches, trees
 from pagemint.trees.image import Kernel
 from pagemint.words import PAGE
 
@@ -159,8 +158,7 @@ def _recorded(directory: Path, name: str) -> int:
 
 @pytest.fixture(scope="module")
 def kernels() -> dict[str, Kernel]:
-    pair = trees.pair(patches.source_for("7.3", None))
-    return {tree.name: image.kernel(tree, FRAGMENTS) for tree in pair}
+    return {name: guest_kernel(name, *FRAGMENTS) for name in ("base", "patched")}
 
 
 Copy = Callable[..., tuple[list[Place], Record]]

@@ -6,14 +6,13 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
-from guest_records import LONG
+from guest_records import LONG, guest_kernel
 
 from pagemint.guests.count import counts
 from pagemint.guests.count import plugin as count_plugin
 from pagemint.guests.outside import checks
 from pagemint.guests.outside.guest import Guest
 from pagemint.guests.outside.lab import FRAGMENTS
-from pagemint.trees import image, patches, trees
 from pagemint.trees.image import Kernel
 from pagemint.words import SHARED
 
@@ -28,48 +27,47 @@ the other, runs after dax_iomap_direct_access(), which populates the section."""
 
 
 @pytest.fixture(scope="module")
-def kernel() -> Kernel:
-    _, patched = trees.pair(patches.source_for("7.3", None))
-    return image.kernel(patched, FRAGMENTS)
+def patched() -> Kernel:
+    return guest_kernel("patched", *FRAGMENTS)
 
 
 @pytest.mark.parametrize("cpus", [2, 8])
-def test_each_section_costs_one_flush_on_every_cpu(kernel: Kernel, cpus: int) -> None:
+def test_each_section_costs_one_flush_on_every_cpu(patched: Kernel, cpus: int) -> None:
     guest = Guest("tcg", DEVICE, 3600, cpus=cpus)
-    records, _ = guest.run(kernel, "shared-flushes", 2, 1 << 27)
+    records, _ = guest.run(patched, "shared-flushes", 2, 1 << 27)
     (check,) = checks.checks_of("patched", records)
     assert check.outcome == "pass", check.said
     sections, flushes = (int(word) for word in check.said.split()[::2])
     assert flushes == cpus * sections
 
 
-def test_devdax_of_any_alignment_has_the_memmap_that_it_would_not_share(kernel: Kernel) -> None:
+def test_devdax_of_any_alignment_has_the_memmap_that_it_would_not_share(patched: Kernel) -> None:
     # Compounds of 1 GiB span sections. The first section on the device holds its memmap.
     blocks = {"devdax-4k": 2, "devdax-4k-mem": 1, "devdax-1g": None, "devdax-1g-mem": None}
     guest = Guest("tcg", 3 << 30, 3600)
-    records, _ = guest.run(kernel, ",".join(blocks), 2, DEVICE)
+    records, _ = guest.run(patched, ",".join(blocks), 2, DEVICE)
     for scenario, taken in blocks.items():
         rows = [row for row in records if row["scenario"] == scenario and "hash" in row]
-        assert {row["mode"] for row in rows} == {SHARED, *kernel.modes}
+        assert {row["mode"] for row in rows} == {SHARED, *patched.modes}
         assert len({row["hash"] for row in rows}) == 1, scenario
         sizes = {row["mode"]: row["memmap_bytes"] for row in rows}
         assert sizes[SHARED] == (taken * (2 << 20) if taken else sizes["slow"]), scenario
 
 
-def test_the_pages_of_a_cache_can_be_put_into_bios(kernel: Kernel) -> None:
-    records, _ = Guest("tcg", DEVICE, 3600).run(kernel, "shared-writecache", 2, 1 << 27)
+def test_the_pages_of_a_cache_can_be_put_into_bios(patched: Kernel) -> None:
+    records, _ = Guest("tcg", DEVICE, 3600).run(patched, "shared-writecache", 2, 1 << 27)
     (check,) = checks.checks_of("patched", records)
     assert check.outcome == "pass", check.said
 
 
-def test_a_section_is_populated_before_the_first_write(kernel: Kernel, tmp_path: Path) -> None:
+def test_a_section_is_populated_before_the_first_write(patched: Kernel, tmp_path: Path) -> None:
     # On this kernel sections share nothing, so a function that writes before the hook is seen.
-    symbols = (kernel.built / "System.map").read_text()
+    symbols = (patched.built / "System.map").read_text()
     options = count_plugin.option(count_plugin.make(), symbols, counts.MARK, tmp_path)
     firsts = tmp_path / "firsts"
     options[-1] += f",watch={VMEMMAP:x},until={VMEMMAP + WATCHED:x},firsts={firsts}"
     guest = Guest("tcg", DEVICE, 3600, cpus=1, options=" ".join((f"-cpu {counts.CPU}", *options)))
-    records, _ = guest.run(kernel, "shared-census", 2, DEVICE)
+    records, _ = guest.run(patched, "shared-census", 2, DEVICE)
     assert [check.outcome for check in checks.checks_of("patched", records)] == ["pass"] * 16
     writers = defaultdict(set)
     for window, address, name in re.findall(r"^(\d+) (\w+) (.+)$", firsts.read_text(), re.M):

@@ -6,12 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from guest_records import LONG
+from guest_records import LONG, guest_kernel
 
 from pagemint.guests.outside import lab
 from pagemint.guests.outside.checks import checks_of
 from pagemint.guests.outside.guest import Guest
-from pagemint.trees import image, patches, trees
 
 pytestmark = LONG
 
@@ -74,8 +73,7 @@ def guest(tmp_path: Path) -> Guest:
 @pytest.mark.usefixtures("in_user_cache")
 @pytest.mark.parametrize("suite", ["xfstests", "ndctl"])
 def test_a_suite_of_the_user_is_run(suite: str, guest: Guest) -> None:
-    base, _ = trees.pair(patches.source_for("7.3", None))
-    kernel = image.kernel(base, (*lab.FRAGMENTS, *lab.SUITES[suite].fragments))
-    records, _ = replace(guest, **lab.SUITES[suite].guest).run(kernel, suite, 2, DEVICE)
+    base = guest_kernel("base", *lab.FRAGMENTS, *lab.SUITES[suite].fragments)
+    records, _ = replace(guest, **lab.SUITES[suite].guest).run(base, suite, 2, DEVICE)
     ends = {check.name: (check.outcome, check.said) for check in checks_of("base", records)}
     assert list(ends.values()) == ENDS[suite]
