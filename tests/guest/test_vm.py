@@ -150,11 +150,7 @@ PINS = (
     "page faults of several processes",
 )
 KMEM = ("system-ram", "back to devdax")
-UNBINDS = (
-    "free pages have no references",
-    "an unbind waits for pins",
-    "a mapping ends with its driver",
-)
+UNBINDS = ("free pages have no references", "an unbind waits for pins")
 LIMITS = ("memmap of 1 TiB", "100 binds of 1 TiB", "memmap of 16 TiB", "5 binds of 16 TiB")
 
 

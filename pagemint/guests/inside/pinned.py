@@ -5,7 +5,6 @@ import ctypes
 import fcntl
 import mmap
 import os
-import signal
 import struct
 import time
 from collections.abc import Callable, Iterator
@@ -25,16 +24,7 @@ from pagemint.guests.inside.checks import (
     pattern,
     status_of,
 )
-from pagemint.guests.inside.devices import (
-    ALIGN,
-    DAX,
-    LARGE_ALIGN,
-    PROBE,
-    Device,
-    put,
-    the_one,
-    wait_until,
-)
+from pagemint.guests.inside.devices import ALIGN, LARGE_ALIGN, PROBE, Device, the_one, wait_until
 
 GUP_TEST = PROBE.with_name("gup_test")
 # The numbers of mm/gup_test.h.
@@ -75,8 +65,6 @@ def unbinds(device: Device) -> Iterator[Record]:
         yield {**record, "base": "each has one"}
     for record in check("an unbind waits for pins", _wait, device):
         yield {**record, "base": "an oops when the pages are unpinned"}
-    for record in check("a mapping ends with its driver", _moved):
-        yield {**record, "base": "a warning"}
 
 
 def forks() -> Iterator[Record]:
@@ -225,22 +213,6 @@ def _wait(device: Device) -> str:
     wait_until(lambda: not unbind.is_alive(), "the unbind waits for pages that are not pinned")
     device.bind()
     return "it was done after they were unpinned"
-
-
-def _moved() -> str:
-    """Give the device to fsdev while a process maps it, which then touches the mapping."""
-    name = the_one("dax*.*", "/dev").name
-    as_devdax = Device(name, DAX / "drivers/device_dax")
-    as_fsdev = Device(name, DAX / "drivers/fsdev_dax")
-    with _mapped() as memory:
-        memory[0] = 1
-        as_devdax.unbind()
-        put(as_fsdev.driver / "new_id", name)
-        status = status_of(child(lambda: memory[0]))
-        as_fsdev.unbind()
-    as_devdax.bind()
-    expect(status == -signal.SIGBUS, f"a process that touched the mapping ended with {status}")
-    return "SIGBUS once fsdev has the device"
 
 
 def _fork() -> str:
