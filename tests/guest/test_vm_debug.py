@@ -115,8 +115,10 @@ def test_debug_kernels_bring_up_the_same_memory_maps(run: Runner, debug: dict[st
 def test_devices_share_a_memmap_until_they_are_mapped(
     uses: tuple[str, ...], run: Runner, debug: dict[str, Kernel]
 ) -> None:
-    outcomes = checks.checks_of("patched", run(debug["patched"], ",".join(uses)))
-    assert len(outcomes) == 24
+    both = checks.checks_of("patched", run(debug["patched"], ",".join(uses)))
+    # Where base would crash, a skipped check stands for it.
+    outcomes = [check for check in both if check.tree == "patched"]
+    assert {check.scenario for check in outcomes} == {*uses}
     assert {(check.outcome, check.must_pass) for check in outcomes} == {("pass", True)}
 
 
