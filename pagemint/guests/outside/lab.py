@@ -114,8 +114,10 @@ SUITES = {
     "ndctl": Scenario(
         ("ndctl",),
         guest={
+            # The smallest that has room for compounds of 1 GiB with the memmap on the device.
+            "device": 4 << 30,
             "options": "-machine nvdimm=on -m slots=1,maxmem=256G -device nvdimm,memdev=nvdimm,"
-            "label-size=2M -object memory-backend-ram,id=nvdimm,size=6G,reserve=off"
+            "label-size=2M -object memory-backend-ram,id=nvdimm,size=6G,reserve=off",
         },
         programs=(*_FOREIGN_PROGRAMS, "jq", "trace-cmd"),
         built="meson-info/intro-tests.json",
