@@ -31,8 +31,11 @@ class KernelHalf:
         self.headers = (*files.BENCH.glob("host/*.h"), *files.BENCH.glob("glue/*.h"))
         self._texts = {file: _text(file) for file in self.sources}
         stems = [file.stem for file in self.sources]
-        for file in (file for file in own if stems.count(file.stem) > 1):
-            raise Failure(f"--workload {file}: the name {file.name} is taken", "rename the file")
+        for file in own:
+            if stems.count(file.stem) > 1:
+                raise Failure(
+                    f"--workload {file}: the name {file.name} is taken", "rename the file"
+                )
         self.own = {file: _workload_names(file, self._texts[file]) for file in own}
 
     @property
