@@ -45,7 +45,7 @@ static const char * const deferred_init_mode_names[] = {
 
 static enum deferred_init_mode deferred_init_mode __ro_after_init;
 
-/* Zones with sections that are not written yet; off for good when there are none. */
+/* Counts the zones with sections that are not written yet. Off for good without any. */
 DEFINE_STATIC_KEY_FALSE(deferred_sections_left);
 
 static int __init deferred_init_param(char *val)
@@ -81,6 +81,8 @@ static const char * __init deferred_sections_obstacle(void)
 		return "debug_pagealloc";
 	if (want_init_on_free())
 		return "init_on_free";
+	if (IS_ENABLED(CONFIG_DEBUG_OBJECTS_FREE))
+		return "debugobjects";
 	if (is_shuffle_order(SHUFFLE_ORDER))
 		return "page_alloc.shuffle";
 	if (kho_is_enabled())
@@ -222,16 +224,18 @@ static int deferred_sections_thread(void *data)
 	while (atomic_long_read_acquire(&d->nr_unwritten))
 		deferred_sections_relax();
 
-	mem_hotplug_begin();
-	set_zone_contiguous(zone);
-	/* The zone has more pages now. */
-	init_per_zone_wmark_min();
-	mem_hotplug_done();
 	/* Nothing frees @d: others may still read it. */
 	kmemleak_not_leak(d);
 	/* Pairs with the acquire in zone_deferred(). */
 	smp_store_release(&zone->deferred, NULL);
 	static_branch_dec(&deferred_sections_left);
+
+	/* This waits for memory that is going offline, which can take long. */
+	mem_hotplug_begin();
+	set_zone_contiguous(zone);
+	/* The zone has more pages now. */
+	init_per_zone_wmark_min();
+	mem_hotplug_done();
 	pr_info("node %d: all struct pages are initialised\n", zone_to_nid(zone));
 	return 0;
 }
@@ -327,7 +331,7 @@ void __init deferred_sections_set_apart(struct zone *zone, unsigned long start_p
  * deferred_sections_start() - let sections be initialised
  *
  * Called once, when boot has set apart the sections of all zones and has initialised
- * all others. If a section were initialised earlier, boot could do so again.
+ * all others. Boot could initialise one a second time that was claimed earlier.
  */
 void __init deferred_sections_start(void)
 {

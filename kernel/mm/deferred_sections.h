@@ -53,7 +53,8 @@ static inline struct deferred_sections *zone_deferred(const struct zone *zone)
  * @pfn: its PFN
  *
  * Return: true if the section was set apart for @zone at boot and its pages are
- * not all in the allocator yet. pfn_to_online_page() may then give the page or not.
+ * not all in the allocator yet. Some of them may be, and may be in use: while the
+ * section is being freed, it is online.
  */
 static inline bool pfn_is_deferred(const struct zone *zone, unsigned long pfn)
 {
