@@ -8,6 +8,7 @@ help:
 	@echo 'make patches     write the patches and archives of them into out/patches, with git and python3 alone'
 	@echo 'make replicate   time binds, first uses and unbinds, into out/replicate.json (REPLICATE_ARGS=...)'
 	@echo 'make check       lint, type-check and test (PYTEST_ARGS=...)'
+	@echo 'make check-fast  make check with the tests that build no kernel code'
 	@echo 'make check-long  make check with many more random cases, on every kernel line, patch by patch'
 	@echo 'make check-mutants  make faults in the kernel part, and list those that no test sees'
 	@echo 'make check-foreign  run fio, stress-ng and selftests of the kernel in guests, base and patched;'

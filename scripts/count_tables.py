@@ -8,6 +8,7 @@ from pagemint.results import counted
 from pagemint.results.counted import MEASURES, Pair
 from pagemint.results.rows import Operation
 from pagemint.send import kept
+from pagemint.words import PAGE
 
 _OPERATIONS = (
     "| operation | instructions, before | now | bytes stored, before | now |",
@@ -32,7 +33,7 @@ is not a time, and small differences below ten million instructions are no gain.
 _WAITS = """### Grace periods
 
 Normal RCU grace periods that end during operations that wait for some, where the patches change
-their number. They count whoever waits for them; a longer operation sees more.
+their number. Those for which other tasks wait count, too, so a longer operation sees more.
 
 | operation | before | now |
 |---|---:|---:|"""
@@ -48,10 +49,11 @@ mostly memmap. Eager is the default; [operations.md](operations.md#boots) descri
 _LATENCY = """### Allocations while memory grows
 
 Instructions of an allocation that does not zero its memory, in a guest with nodes of 2 and 4 GiB:
-640 allocations of order 9, then 327,680 of order 0. None is freed meanwhile.
+640 allocations of order 9, then 327,680 of order 0. None is freed meanwhile. Half of order 9 split
+a larger block, so their median is one of two values; the mean tells more.
 
-| allocations | kernel | median | 99 of 100 need at most | all need at most |
-|---|---|---:|---:|---:|"""
+| allocations | kernel | mean | median | 99 of 100 need at most | all need at most |
+|---|---|---:|---:|---:|---:|"""
 
 _MODULE = """### Stock kernels
 
@@ -92,7 +94,9 @@ def section() -> Iterator[str]:
         yield from ("", _LATENCY)
         for operation in latencies:
             what, _, mode = operation.name.removeprefix("allocate ").partition(", ")
-            yield row(what, _kernel(operation, mode), *map("{:,}".format, operation.latency))
+            times = operation.bytes // (PAGE << int(what.removeprefix("order ")))
+            needed = (operation.total.instructions // times, *operation.latency)
+            yield row(what, _kernel(operation, mode), *map("{:,}".format, needed))
     yield from ("", _MODULE, "", *_STOCK)
     for result in kept.stock_counts():
         for pair in counted.pairs(result):

@@ -29,8 +29,17 @@ _EARLIER = "\\*"
 _STEPS = ("dax-folio", "device-folio", "driver")
 _STEPS_TITLE = """## Steps on device folios, and blocks of 128 MiB of a driver
 
-Times in ns for each, on {}, with its own returns.
+Times in ns for each, on {}, with the returns of its kernel.
 """
+_FOLIOS = ("folio_copy", "folio_mc_copy", "copy_user_large_folio")
+_FOLIO_SIZES = (64 << 10, 2 << 20, 1 << 30)
+_COPIES = """## Folio copies
+
+Speed of the patched kernel's copy over mainline's; below 1 it takes longer. CPUs without ERMS, and
+those that use `copy_mc_fragile()`, still copy page by page, but gain on write faults by the order.
+
+| CPU | function | 64 KiB | 2 MiB | 1 GiB |
+|---|---|---:|---:|---:|"""
 _INTRODUCTION = """# Results
 
 `make docs-results` writes this page from the files in `docs/results`. Times are medians in ms for
@@ -42,10 +51,10 @@ stores over the same memory. [report.md](report.md) says more.
 Linux 7.4 is expected to have [Li Zhe's series](prior-work.md). The topic `published` stands for
 it, written from the description of v5. Where that series changes nothing, 7.3 stands for 7.4.
 
-Mainline returns from a function for each page, so it pays for how the kernel returns. Safe RET is
-a mitigation that the kernels of these AMD machines use. Plain returns are those of a CPU that
-needs none. The kernel of the Intel machine mitigates ITS in its returns, which the bench does not
-patch in: mainline takes longer there than these tables say.
+Mainline calls a function for each page, so its speed depends on the return instruction. The kernels
+of these AMD machines use Safe RET, a mitigation; CPUs without the flaw use a plain return. The
+kernel of the Intel machine mitigates ITS in its returns, which the bench does not patch in:
+mainline takes longer there than these tables say.
 """
 
 _LIMITS = """## Limits
@@ -56,12 +65,10 @@ _LIMITS = """## Limits
 - Two threads took about half the time of one on Emerald Rapids. On the AMD machines it changed
   from minute to minute: half the time, or no gain. A host may run both CPUs of such a machine on
   one core.
-- Folio copies gain at 1 GiB. Folios of 2 MiB gain on Zen 5 and Emerald Rapids. On Zen 4 they gain
-  on a write fault only. Up to 2 MiB, `folio_copy()` takes up to 16% longer on Zen 3, and at 64 KiB
-  `folio_mc_copy()` takes 9% longer on Zen 5. CPUs without ERMS still copy page by page, and those
-  that use `copy_mc_fragile()` in `folio_mc_copy()` and on write faults.
 - The bench times the functions that initialise a memmap, not a whole bind. A bind also allocates
   and maps the memmap and waits for RCU grace periods; `make replicate` times all of it.
+- A driver that keeps all pages of a block when it goes online, as Xen's does, waits longer: see
+  "driver, all kept". `online` writes the struct pages for the allocator, and then once more.
 - A shared memmap was used in emulated guests only, by the kernel's test driver and by files on
   fsdax. The patch for xe was compiled, but not run on a GPU.
 - Hot-added memory whose driver decides which pages go online: virtio-mem was run in emulated
@@ -74,7 +81,10 @@ def page() -> str:
     benches = kept.benches()
     machines = [line for result in benches for line in _machine(result)]
     steps = _steps(Judged(benches[0]))
-    return "\n".join([_INTRODUCTION, *machines, *steps, *count_tables.section(), _LIMITS])
+    copies = [row for result in benches for row in _copies(Judged(result))]
+    return "\n".join(
+        [_INTRODUCTION, *machines, _COPIES, *copies, "", *steps, *count_tables.section(), _LIMITS]
+    )
 
 
 def table() -> str:
@@ -133,7 +143,8 @@ def _changed(judged: Judged) -> str:
         return ""
     names = ", ".join(f"`{name}`" for name in changed)
     whole = len(changed) == len({case.workload for case in judged.lines})
-    return f" Changed since: {'everything' if whole else names}."
+    what = "all timed code" if whole else f"the code of {names}"
+    return f" Changed since: {what}."
 
 
 def _row(line: Headline) -> str:
@@ -146,6 +157,21 @@ def _row(line: Headline) -> str:
         line.over_expected.replace("?", "-"),
         line.share.replace("?", "-"),
     )
+
+
+def _copies(judged: Judged) -> Iterator[str]:
+    """Yield the rows of the folio copies."""
+    for function in _FOLIOS:
+        gains = {
+            case.folio_bytes: f"{line.gain.headline:.2f}"
+            for case in judged.lines
+            if case.function == function and case.cpu_class == judged.result.host.cpu_class
+            for line in judged.shown(case)
+            if line.gain
+        }
+        if gains:
+            cells = (gains.get(size, "-") for size in _FOLIO_SIZES)
+            yield count_tables.row(_core(judged), f"`{function}()`", *cells)
 
 
 def _steps(judged: Judged) -> Iterator[str]:
