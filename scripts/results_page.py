@@ -26,7 +26,7 @@ _HEAD = (
     "|---|---:|---:|---:|---:|---:|---:|",
 )
 _EARLIER = "\\*"
-_STEPS = ("dax-folio", "device-folio", "driver")
+_STEPS = ("dax-folio", "device-folio", "driver", "grow")
 _STEPS_TITLE = """## Steps on device folios, and blocks of 128 MiB of a driver
 
 Times in ns for each, on {}, with the returns of its kernel.

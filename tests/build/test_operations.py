@@ -195,4 +195,6 @@ def test_blocks_of_a_memmap_are_zeroed_by_base_alone(in_user_cache: None) -> Non
 
 def test_workloads_of_steps_name_the_first_line_with_their_code() -> None:
     since = {name: workload.since for name, workload in known().items() if any(workload.since)}
-    assert since == dict.fromkeys(("dax-folio", "device-folio", "populate", "vmemmap"), (7, 3))
+    assert since == dict.fromkeys(
+        ("dax-folio", "device-folio", "grow", "populate", "vmemmap"), (7, 3)
+    )
