@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Times binds, first uses and unbinds: in guests if KVM works, else on the running kernel."""
+"""Times binds and boots in guests if KVM works, else binds on the running kernel."""
 
 import argparse
 import sys
@@ -12,7 +12,7 @@ from pagemint.guests.outside import lab, x86
 from pagemint.trees import image, patches, trees
 
 _RESULT = ("--json", "out/replicate.json", "--rebinds", "10")
-_GUESTS = ("vm", "--scenario", "fsdax,devdax,private", "--turns", "3")
+_GUESTS = ("vm", "--scenario", "fsdax,devdax,private,boot", "--turns", "3")
 _HERE = ("host", "--yes")
 _KVM = Path("/dev/kvm")
 

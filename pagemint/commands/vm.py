@@ -116,7 +116,7 @@ def main(request: Request) -> int:
     result = rows.Result(
         rows.Machine(**host),
         built.about,
-        [*outcome.binds, *outcome.copies],
+        [*outcome.binds, *outcome.copies, *outcome.boots],
         checks=outcome.checks,
     )
     request.output.finish(result)

@@ -4,6 +4,7 @@
 import runpy
 import signal
 from pathlib import Path
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from pagemint import cli
 from pagemint.base.errors import Failure
 from pagemint.commands import doctor
-from pagemint.guests.outside import x86
+from pagemint.guests.outside import binds, x86
 from pagemint.trees import image, patches
 
 _SCRIPT = Path(__file__).parents[2] / "scripts/replicate.py"
@@ -67,7 +68,7 @@ def test_guests_are_used_if_they_are_asked_for(
     monkeypatch.setattr(doctor, "check_kvm", lambda device: doctor.Check("KVM", False, ""))
     assert _status() == 0
     args = cli.parser(["vm"]).parse_args(ran[0])
-    assert (args.accel, args.size, args.scenario) == (accel, "1GiB", "fsdax,devdax,private")
+    assert (args.accel, args.size, args.scenario) == (accel, "1GiB", "fsdax,devdax,private,boot")
 
 
 def test_the_running_kernel_is_left_alone_while_kvm_was_not_tried(
@@ -90,3 +91,24 @@ def test_a_failure_is_one_line(
     assert _status() == 1
     assert capsys.readouterr().err == "pagemint: there is no mirror; check the network\n"
     assert not ran
+
+
+def test_each_value_of_deferred_init_has_the_boots_of_base_beside_it() -> None:
+    def boots(tree: str, *times: tuple[str, float]) -> dict[str, Any]:
+        return {tree: {mode: {"init_ms": ms} for mode, ms in times}}
+
+    base, eager = ("base", 900.0), (("slow", 890.0), ("streaming", 500.0))
+    turns = [
+        boots("base", base) | boots("patched", *eager, ("background", 200.0), ("lazy", ms))
+        for ms in (190.0, 195.0)
+    ]
+    rows = binds.boot_rows(turns, 8 << 30)
+    told = [(row.case.operation, row.variant, row.runs_ms) for row in rows]
+    patched = {"eager": [500.0] * 2, "background": [200.0] * 2, "lazy": [190.0, 195.0]}
+    assert told == [
+        row
+        for mode, ms in patched.items()
+        for row in ((mode, "base", [900.0] * 2), (mode, "patched", ms))
+    ]
+    older = boots("base", base) | boots("patched", *eager)
+    assert {row.case.operation for row in binds.boot_rows([older], 8 << 30)} == {"eager"}

@@ -107,7 +107,8 @@ def test_there_may_be_four_nodes(kernels: Kernels) -> None:
     same_memmaps((*BINDS, "private"), guests)
     for name, kernel in kernels.items():
         assert len(passed(guests[name][0])) == 2
-        assert runs.check_boots(guest, kernel).outcome == "pass"
+        check = runs.judge_boots(name, runs.boot(guest, kernel))
+        assert check.outcome == "pass", check.said
 
 
 @pytest.mark.usefixtures("in_user_cache")

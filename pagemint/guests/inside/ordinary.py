@@ -102,15 +102,18 @@ def _use(node: int, seed: int) -> None:
 
 
 def boot() -> Iterator[Record]:
-    """Return the sizes of the memory after boot.
+    """Return the time until the kernel started init, and the sizes of the memory after boot.
 
     If boot went on before all struct pages were written, memory is used until they are needed.
     """
     mode, nodes = deferred_init(), deferred_nodes()
+    started = re.search(r"^\[ *(\d+\.\d+)\] Run \S+ as init process", run("dmesg"), re.MULTILINE)
+    if not started:
+        raise RuntimeError("the log does not say when the kernel started init")
     wait_for_background(mode)
     if mode == "lazy":
         _use_deferred_memory()
-    yield memory(nodes)
+    yield {**memory(nodes), "init_ms": float(started[1]) * 1e3}
 
 
 def deferred_init() -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Makes rows of binds and copies from the records of inside/scenarios.py; compares memmaps."""
+"""Makes rows of binds, copies and boots from records of inside/scenarios.py; compares memmaps."""
 
 import re
 import statistics
@@ -7,12 +7,13 @@ import statistics
 from pagemint.base.progress import note
 from pagemint.guests.outside.scenarios import Record
 from pagemint.results.rows import Case, Row
-from pagemint.words import MODES, PAGE, SHARED, STOCK_MODES
+from pagemint.words import BASE, DEFERRED_INIT, MODES, PAGE, SHARED, STOCK_MODES
 
 FOLIO = 2 << 20
 """Bytes of each folio that is copied."""
 
 _PMD = 512  # pages
+_EAGER = "streaming"  # the default of memmap_init=, with which the other modes are compared
 _HASHES = 4  # a row names at most so many different hashes
 
 
@@ -84,6 +85,27 @@ def copy_rows(by_kernel: dict[str, list[Record]]) -> list[Row]:
     order = list(dict.fromkeys(case for case, _ in times))
     rows = [Row(case, kernel, "", ms) for (case, kernel), ms in times.items()]
     return sorted(rows, key=lambda row: order.index(row.case))
+
+
+def boot_rows(turns: list[dict[str, dict[str, Record]]], memory: int) -> list[Row]:
+    """Return the rows of boots, until the kernel starts init: one case for each deferred_init=.
+
+    Args:
+        turns: the records of each turn, by kernel and mode.
+        memory: bytes of the guest's memory above 4 GiB.
+    """
+    rows = []
+    for name in DEFERRED_INIT:
+        case = Case("boot-to-init", memory, memory // PAGE, operation=name)
+        patched = _EAGER if name == DEFERRED_INIT[0] else name
+        modes = {tree: BASE if tree == BASE else patched for tree in turns[0]}
+        # A line without the topic background has no such modes.
+        if all(mode in turns[0][tree] for tree, mode in modes.items()):
+            rows += [
+                Row(case, tree, "", [turn[tree][mode]["init_ms"] for turn in turns])
+                for tree, mode in modes.items()
+            ]
+    return rows
 
 
 def same_hashes(rows: list[Row]) -> int:

@@ -11,7 +11,7 @@ from pagemint.guests.outside.lab import Scenario
 from pagemint.guests.outside.scenarios import Record
 from pagemint.results.rows import Check, Row
 from pagemint.trees.image import Kernel
-from pagemint.words import BASE, DEFERRED_INIT
+from pagemint.words import BASE, DEFERRED_INIT, SECTION_BYTES
 
 _BOOT, _BACKGROUND = "boot", "background"  # their names in inside/scenarios.py
 
@@ -22,12 +22,14 @@ class Outcome:
 
     Attributes:
         binds: the rows of binds.
+        boots: the rows of boots.
         copies: the rows of copies.
         checks: the checks.
         status: 1 if the module for stock kernels filled other pages than it should, else 0.
     """
 
     binds: list[Row] = field(default_factory=list)
+    boots: list[Row] = field(default_factory=list)
     copies: list[Row] = field(default_factory=list)
     checks: list[Check] = field(default_factory=list)
     status: int = 0
@@ -53,7 +55,7 @@ def run(
         scenarios: those to run, by their names.
         rebinds: number of rebinds in each mode and turn.
         turns: boots of each kernel. The kernels take turns, so that changes on the machine affect
-            both alike. All turns but the first run only the scenarios that time binds.
+            both alike. All turns but the first run only the scenarios that take times.
         private: bytes of device-private memory.
 
     Raises:
@@ -62,7 +64,14 @@ def run(
     outcome = Outcome()
     for name, scenario in scenarios.items():
         if name == _BOOT:
-            outcome.checks += [check_boots(guest, kernel) for kernel in kernels]
+            # Its memory is no device's: boots differ by the memmap of ordinary memory.
+            large = max(guest.high, guest.device)
+            booted = replace(guest, device=SECTION_BYTES, high=large)
+            by_turn = [
+                {kernel.variant: boot(booted, kernel) for kernel in kernels} for _ in range(turns)
+            ]
+            outcome.boots += binds.boot_rows(by_turn, large)
+            outcome.checks += [judge_boots(tree, modes) for tree, modes in by_turn[0].items()]
             continue
         able = [kernel for kernel in kernels if scenario.boots(kernel.variant)]
         # A new guest for each scenario: the first bind has to write untouched memory.
@@ -92,28 +101,29 @@ def run(
     return outcome
 
 
-def check_boots(guest: Guest, kernel: Kernel) -> Check:
-    """Boot a kernel with deferred struct page init in each mode, and compare the memory left.
+def boot(guest: Guest, kernel: Kernel) -> dict[str, Record]:
+    """Boot a kernel with deferred struct page init; return a record for each mode that it has.
 
-    A kernel with the topic background also boots while struct pages are not written.
+    The modes are those of memmap_init=, or "base" for a kernel without any, and those of
+    deferred_init= but eager.
 
     Raises:
         Failure: a guest fails.
     """
     by_mode: dict[str, Record] = {}
 
-    def boot(mode: str, append: str) -> None:
+    def boot_in(mode: str, append: str) -> None:
         with step(f"boot: booting the {kernel.variant} kernel ({mode}, {guest.accel})"):
             booted = replace(guest, append=append)
             (by_mode[mode],), _ = booted.run(kernel, _BOOT, 2, guest.device)
 
     for mode in kernel.modes:
-        boot(mode, f"memmap_init={mode}")
+        boot_in(mode, f"memmap_init={mode}")
     if not kernel.modes:
-        boot("base", "")
+        boot_in(BASE, "")
     for mode in kernel.deferred_init[1:]:
-        boot(mode, f"deferred_init={mode}")
-    return judge_boots(kernel.variant, by_mode)
+        boot_in(mode, f"deferred_init={mode}")
+    return by_mode
 
 
 def check_background(guest: Guest, kernel: Kernel) -> list[Check]:

@@ -26,6 +26,7 @@ class GuestSettings:
         behind: number of nodes behind the device, which have equal parts of the memory there; x86
             only.
         spare: bytes of memory that scenarios can add, by QEMU's monitor; 0 if none do; x86 only.
+        high: bytes of memory behind the device; x86 only.
         provoked: a pattern of the complaint of the kernel that the scenarios provoke, if any.
     """
 
@@ -40,4 +41,5 @@ class GuestSettings:
     inset: int = 0
     behind: int = 1
     spare: int = 0
+    high: int = 4 << 30
     provoked: str | None = None

@@ -16,7 +16,6 @@ from pagemint.trees.image import Kernel
 
 _LOW = 2 << 30  # bytes of guest memory below 4 GiB
 _DEVICE_START = 4 << 30
-_HIGH = 4 << 30  # bytes of guest memory behind the device
 NO_INIT = "Kernel panic - not syncing: No working init found"
 """The last words of a kernel without user space."""
 
@@ -32,7 +31,7 @@ def argv(kernel: Kernel, shared: Path, guest: GuestSettings) -> list[str | Path]
         guest: its settings.
     """
     # The device is a node of its own: kmem and migrate ask for memory by the node.
-    nodes = (_LOW, guest.device, *[_HIGH // guest.behind] * guest.behind)
+    nodes = (_LOW, guest.device, *[guest.high // guest.behind] * guest.behind)
     size = guest.device // guest.regions
     words = [
         f"memmap={size - 2 * guest.inset >> 20}M!{start + guest.inset >> 20}M"
