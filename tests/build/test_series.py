@@ -70,6 +70,15 @@ def _state(tree: Path) -> dict[str, bytes]:
     return files
 
 
+def _balance(diff: str) -> Counter[str]:
+    """Return how often a diff adds each line, less how often it removes it."""
+    balance: Counter[str] = Counter()
+    for line in diff.splitlines():
+        if line[:1] in ("+", "-") and line[:3] not in ("+++", "---"):
+            balance[line[1:]] += 1 if line[0] == "+" else -1
+    return balance
+
+
 def _commits(tree: Path, base: str, branch: str = _BRANCH) -> list[str]:
     return _git(tree, "rev-list", "--reverse", f"{base}..{branch}").split()
 
@@ -83,11 +92,6 @@ def test_topics_come_with_those_they_need_in_order() -> None:
     assert [topic.name for topic in patches.topics(["copies", "fixes"])] == ["fixes", "copies"]
     folders = {path.name for path in (files.KERNEL / "series").iterdir() if path.is_dir()}
     assert folders == {*_TOPICS, "mainline"}
-
-
-def test_an_unknown_topic_is_refused() -> None:
-    with pytest.raises(Failure, match=r"there is no topic 'devices'; choose from: fixes, device,"):
-        patches.topics(["devices"])
 
 
 def test_each_new_file_belongs_to_exactly_one_step() -> None:
@@ -178,8 +182,11 @@ def test_the_branch_has_one_commit_a_step_in_order(checkout: Path) -> None:
         sign_off = f"Signed-off-by: {who}\n"
         assert shown.rstrip("\n") + "\n" == f"{who}\n{who}\n{step.message}\n{sign_off}"
         changed = _git(checkout, "diff-tree", "-r", "--no-commit-id", "--name-only", commit)
-        edited = fake_tree.edited(step.diff.read_text()) if step.diff else []
-        assert sorted(changed.split()) == sorted([*edited, *step.files])
+        diff = step.diff.read_text() if step.diff else ""
+        assert sorted(changed.split()) == sorted([*fake_tree.edited(diff), *step.files])
+        made = _git(checkout, "diff", "--diff-filter=M", f"{commit}^", commit)
+        # git may pair repeated lines in another way.
+        assert _balance(made) == _balance(diff), step.path
         modes = _git(checkout, "ls-tree", commit, *changed.split())
         assert {line.split()[0] for line in modes.splitlines()} == {"100644"}
     assert _git(checkout, "rev-parse", f"{commits[0]}^").strip() == main
@@ -209,21 +216,6 @@ def test_topics_apply_alone_and_in_any_company(tmp_path: Path, line: str) -> Non
     tree = fake_tree.make(tmp_path / "linux", line)
     for pair in itertools.combinations_with_replacement(_TOPICS, 2):
         patches.plan(tree, line, patches.topics(pair))
-
-
-def test_each_commit_holds_what_its_diff_says(checkout: Path) -> None:
-    branches.commit(checkout)
-    commits = ["main", *_commits(checkout, "main")]
-    for before, after, step in zip(commits, commits[1:], _STEPS, strict=False):
-        written = step.diff.read_text() if step.diff else ""
-        balance: Counter[str] = Counter()
-        made = _git(checkout, "diff", "--diff-filter=M", before, after)
-        for text, factor in ((made, 1), (written, -1)):
-            for line in text.splitlines():
-                if line[:1] in ("+", "-") and line[:3] not in ("+++", "---"):
-                    balance[line[1:]] += factor if line[0] == "+" else -factor
-        # git may pair repeated lines in another way.
-        assert not any(balance.values()), step.path
 
 
 def test_the_cover_letters_are_where_git_and_b4_look_for_them(checkout: Path) -> None:
@@ -474,26 +466,18 @@ def test_an_edit_that_does_not_apply_changes_nothing(checkout: Path, tmp_path: P
     assert not (tmp_path / "mails").exists()
 
 
-def test_a_topic_that_does_not_apply_leaves_the_others(plain: Path) -> None:
-    fake_tree.spoil(plain, next(need for need in fake_tree.needed() if need.topic == "copies"))
-    with pytest.raises(Failure, match=r"1 topic does not apply: copies: .* these apply: fixes, de"):
-        branches.commit(plain)
-    assert not (plain / ".git").exists()
-    chosen = patches.topics(["online"])
-    made = branches.commit(plain, chosen)
-    assert made == [f"pagemint-{fake_tree.LINE}-{topic.name}" for topic in chosen]
-
-
 @pytest.mark.parametrize("line", patches.lines())
-def test_the_topics_that_apply_are_those_with_patches_for_the_line(
-    tmp_path: Path, line: str
-) -> None:
+def test_a_topic_that_does_not_apply_leaves_the_others(tmp_path: Path, line: str) -> None:
     tree = fake_tree.make(tmp_path / "linux", line)
     fake_tree.spoil(tree, next(need for need in fake_tree.needed(line) if need.topic == "copies"))
-    with pytest.raises(Failure) as caught:
-        patches.plan(tree, line)
+    with pytest.raises(Failure, match="1 topic does not apply: copies: ") as caught:
+        branches.commit(tree)
     others = dict.fromkeys(step.topic for step in patches.of(line) if step.topic != "copies")
     assert caught.value.remedy.endswith(f"these apply: {', '.join(others)}")
+    assert not (tree / ".git").exists()
+    chosen = patches.topics(["online"])
+    made = branches.commit(tree, chosen)
+    assert made == [f"pagemint-{line}-{topic.name}" for topic in chosen]
 
 
 def test_a_new_file_that_is_there_already_is_named(plain: Path) -> None:
@@ -514,12 +498,6 @@ def test_a_checkout_that_fails_takes_the_branch_back(checkout: Path) -> None:
     with pytest.raises(Failure, match="git checkout"):
         branches.commit(checkout)
     assert [_git(checkout, *argv) for argv in asked] == before
-
-
-def test_a_directory_that_is_no_kernel_tree_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(Failure, match="is not a Linux source tree"):
-        branches.commit(tmp_path)
-    assert not (tmp_path / ".git").exists()
 
 
 @pytest.mark.parametrize("target", ["--tree", "--output"])
@@ -557,22 +535,15 @@ def test_an_unknown_line_is_one_line(plain: Path, line: str) -> None:
 # An interruption.
 
 
+_ANYWHERE = ("apply", "hash-object", "update-ref", "checkout")
+_PLAIN_ONLY = ("init", "add", "commit", "config --replace-all")
+
+
 @pytest.mark.parametrize(
     ("kind", "when", "number"),
     [
-        ("plain", "apply", signal.SIGINT),
-        ("plain", "init", signal.SIGINT),
-        ("plain", "add", signal.SIGTERM),
-        ("plain", "commit", signal.SIGINT),
-        ("plain", "hash-object", signal.SIGINT),
-        ("plain", "update-ref", signal.SIGINT),
-        ("plain", "checkout", signal.SIGTERM),
-        ("plain", "config --replace-all", signal.SIGINT),
-        ("checkout", "apply", signal.SIGTERM),
-        ("checkout", "hash-object", signal.SIGTERM),
-        ("checkout", "commit-tree", signal.SIGINT),
-        ("checkout", "update-ref", signal.SIGTERM),
-        ("checkout", "checkout", signal.SIGINT),
+        *(("plain", when, signal.SIGINT) for when in (*_ANYWHERE, *_PLAIN_ONLY)),
+        *(("checkout", when, signal.SIGTERM) for when in (*_ANYWHERE, "commit-tree")),
     ],
 )
 @pytest.mark.usefixtures("default_signals")
@@ -671,15 +642,13 @@ def test_git_would_send_a_topic(checkout: Path, tmp_path: Path, how: str) -> Non
     assert [int(number) for number in subjects] == list(range(count + 1))
 
 
-def test_a_directory_for_mails_that_cannot_be_written_is_refused_at_once() -> None:
-    with pytest.raises(Failure, match="cannot write /proc/nowhere/mails"):
-        branches.check_output(Path("/proc/nowhere/mails"))
-
-
-@pytest.mark.parametrize("where", ["mails", "mails/mine", "mails/mine/inside"])
+@pytest.mark.parametrize(
+    "where", ["mails", "mails/mine", "mails/mine/inside", "/proc/nowhere/mails"]
+)
 def test_mails_are_written_into_a_new_or_empty_directory(
-    plain: Path, tmp_path: Path, where: str
+    plain: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
+    monkeypatch.setattr(patches, "plan", None)  # it is refused before any work
     (tmp_path / "mails").mkdir()
     (tmp_path / "mails/mine").write_text("mine")
     output = tmp_path / where
