@@ -74,24 +74,8 @@ def body(
     """Return the contents of a result file.
 
     Args:
-        cpu: CPU of the machine.
-        cpu_class: CPU class of the machine.
-        runs: number of runs of each row.
-        noise: standard deviation of a round, as a share of the times.
         outlier: factor of the first run of each row but base's.
-        seed: seed of the noise.
         drift: factor of all times.
-        workloads: workloads of devices.
-        memory: whether there are rows of ordinary memory as well.
-        sizes: sizes of the devices.
-        threads: numbers of threads that share the work.
-        returns: kinds of returns; the first one is that of the machine's own kernel.
-        variants: milliseconds for 100 GB.
-        folio: whether folios are copied as well.
-        steps: whether there are steps of whole operations as well.
-        series: digest of the patches.
-        code: digests of what the workloads timed.
-        accel: accelerator of the guests.
         trees: names of trees that the user named; the memmap of the last one differs. Their
             variants are a name, or a name and a mode.
         against: the tree that the others are compared with.
