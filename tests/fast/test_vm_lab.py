@@ -114,67 +114,51 @@ def test_a_memmap_that_differs_fails_the_run() -> None:
 Outcome = Literal["pass", "fail", "skip"]
 
 
+_LISTED = '[[reason]]\nwhy = "it needs swap"\nscenario = "stress"\nchecks = ["vm"]\n'
+_NO_REASON = "known-failures.toml has no reason for it"
+
+
 @pytest.mark.parametrize(
-    ("base", "patched", "must_pass", "status", "line"),
+    ("scenario", "reasons", "base", "patched", "said", "status", "line"),
     [
-        ("pass", "pass", True, 0, "what it said, on both kernels"),
-        ("pass", "fail", True, 1, "base: pass what it said; patched: fail what it said"),
-        ("fail", "fail", True, 1, "base: fail what it said; patched: fail what it said"),
-        ("pass", "skip", True, 1, "base: pass what it said; patched: skip what it said"),
-        ("pass", "pass", False, 0, "tests of others: 1 pass, on both kernels alike"),
-        ("fail", "fail", False, 0, "base: fail what it said; patched: fail what it said"),
-        ("pass", "fail", False, 1, "base: pass what it said; patched: fail what it said"),
-        ("pass", "skip", False, 1, "base: pass what it said; patched: skip what it said"),
+        # Checks of ours, which say something, have to pass.
+        ("kmem", "", "pass", "pass", "ok", 0, "kmem: vm: ok, on both kernels"),
+        ("kmem", "", "pass", "fail", "no", 1, "base: pass no; patched: fail no\n"),
+        ("kmem", "", "fail", "fail", "no", 1, "base: fail no; patched: fail no\n"),
+        ("kmem", "", "pass", "skip", "no", 1, "base: pass no; patched: skip no\n"),
+        # Tests of others have to end alike; one that fails on both needs a reason.
+        ("xfstests", "", "pass", "pass", "", 0, "tests of others: 1 pass, on both kernels alike"),
+        ("xfstests", "", "fail", "fail", "", 0, "base: fail; patched: fail\n"),
+        ("xfstests", "", "pass", "fail", "", 1, "base: pass; patched: fail\n"),
+        ("xfstests", "", "pass", "skip", "", 1, "base: pass; patched: skip\n"),
+        ("stress", _LISTED, "fail", "fail", "", 0, "known: it needs swap"),
+        ("stress", "", "fail", "fail", "", 1, _NO_REASON),
+        ("stress", _LISTED, "pass", "pass", "", 1, "is in known-failures.toml, but did not fail"),
+        ("stress", _LISTED, "pass", "fail", "", 1, "base: pass; patched: fail\n"),
+        ("private-hmm", "", "fail", "fail", "", 1, _NO_REASON),
     ],
 )
 def test_a_check_has_to_pass_or_to_end_alike(
-    base: Outcome,
-    patched: Outcome,
-    must_pass: bool,
-    status: int,
-    line: str,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    both = [
-        Check("xfstests", tree, "open_close", outcome, "what it said", must_pass)
-        for tree, outcome in (("base", base), ("patched", patched))
-    ]
-    assert checks.judge(both) == status
-    assert line in capsys.readouterr().err
-    # If one kernel lacks it, they do not end alike.
-    assert checks.judge(both[:1]) == 1
-
-
-@pytest.mark.parametrize(
-    ("scenario", "listed", "base", "patched", "status", "line"),
-    [
-        ("stress", True, "fail", "fail", 0, "known: it needs swap"),
-        ("stress", False, "fail", "fail", 1, "known-failures.toml has no reason for it"),
-        ("stress", True, "pass", "pass", 1, "is in known-failures.toml, but did not fail"),
-        ("stress", True, "pass", "fail", 1, "base: pass; patched: fail\n"),
-        ("private-hmm", False, "fail", "fail", 1, "known-failures.toml has no reason for it"),
-        ("xfstests", False, "fail", "fail", 0, "base: fail; patched: fail\n"),
-    ],
-)
-def test_a_foreign_test_that_fails_on_both_needs_a_reason(
     scenario: str,
-    listed: bool,
+    reasons: str,
     base: Outcome,
     patched: Outcome,
+    said: str,
     status: int,
     line: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    entry = f'[[reason]]\nwhy = "it needs swap"\nscenario = "{scenario}"\nchecks = ["vm"]\n'
     (tmp_path / "outside").mkdir()
-    (tmp_path / "outside/known-failures.toml").write_text(entry if listed else "")
+    (tmp_path / "outside/known-failures.toml").write_text(reasons)
     monkeypatch.setattr(files, "GUESTS", tmp_path)
     ended = {"base": base, "patched": patched}
-    both = [Check(scenario, tree, "vm", outcome, "", False) for tree, outcome in ended.items()]
+    both = [Check(scenario, tree, "vm", end, said, bool(said)) for tree, end in ended.items()]
     assert checks.judge(both) == status
     assert line in capsys.readouterr().err
+    # If one kernel lacks it, they do not end alike.
+    assert checks.judge(both[:1]) == 1
 
 
 @pytest.mark.parametrize(
