@@ -55,28 +55,20 @@ def test_a_bar_has_the_lines_of_a_step(capsys: pytest.CaptureFixture[str]) -> No
     assert re.fullmatch(r"copy \.\.\. \d+\.\d s\n", capsys.readouterr().err)
 
 
-def test_a_terminal_shows_both(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    monkeypatch.setenv("TERM", "xterm")
-    with step("outer [b]"), bar("inner", 2) as advance:
-        advance(1)
-        time.sleep(0.1)
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert "outer [b]" in err
-    assert re.search(r"inner \.\.\. \d+\.\d s", err)
-
-
-def test_a_terminal_shows_the_part_that_is_under_way(
+def test_a_terminal_shows_steps_and_bars_and_the_part_that_is_under_way(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(live._Doing, "max_refresh", 0)
-    with step("outer"), doing(lambda: "part [1]"):
+    with step("outer [b]"), bar("inner", 2) as advance:
+        advance(1)
+        time.sleep(0.1)
+    with step("other"), doing(lambda: "part [1]"):
         time.sleep(0.2)
-    err = capsys.readouterr().err
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "outer [b]" in err
     assert "part [1]" in err
-    assert re.search(r"outer \.\.\. \d+\.\d s", err)
+    assert re.search(r"inner \.\.\. \d+\.\d s", err)
+    assert re.search(r"other \.\.\. \d+\.\d s", err)
