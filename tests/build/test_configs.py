@@ -30,7 +30,9 @@ def no_debian(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("debian_config")
-def test_the_users_file_comes_first(tree: Source, tmp_path: Path) -> None:
+def test_the_users_file_comes_first_then_the_trees_own_then_debians(
+    tree: Source, tmp_path: Path
+) -> None:
     (tree.tree / ".config").write_text(_WHOLE + "# of the tree\n")
     (tmp_path / "mine").write_text(_WHOLE)
     (tmp_path / "mine.gz").write_bytes(gzip.compress(_WHOLE.encode()))
@@ -38,20 +40,12 @@ def test_the_users_file_comes_first(tree: Source, tmp_path: Path) -> None:
         chosen = configs.of_user(tmp_path / name, tree)
         assert chosen
         assert (chosen.name, chosen.text) == (f"file {name}", _WHOLE)
-
-
-@pytest.mark.usefixtures("debian_config")
-def test_the_trees_own_comes_next_and_stays_as_it_was_read(tree: Source) -> None:
-    (tree.tree / ".config").write_text(_WHOLE)
-    chosen = configs.of_user(None, tree)
-    assert chosen
+    own = configs.of_user(None, tree)
+    assert own
     (tree.tree / ".config").unlink()
-    assert chosen.name == ".config of the tree"
-    assert chosen.start(fake_tree.LINE) == _WHOLE
-
-
-@pytest.mark.usefixtures("debian_config")
-def test_debians_comes_next(tree: Source) -> None:
+    assert own.name == ".config of the tree"
+    # It stays as it was read.
+    assert own.start(fake_tree.LINE) == _WHOLE + "# of the tree\n"
     assert configs.of_user(None, tree) is None
     assert configs.usual(tree) is objects.DEBIAN
 

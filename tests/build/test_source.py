@@ -108,21 +108,16 @@ def test_debian_repositories_are_told_from_others() -> None:
         "http://mirror.example/security/|trixie-security|main|Debian\n"
         "http://mirror.example/debian/|trixie-backports|main|Debian Backports\n"
         "http://vendor.example/linux/debian/|trixie|main|Vendor\n"
+        # The address judges an unknown origin.
+        "http://mirror.example/snapshot/debian/20260101T000000Z/|sid|main|$(ORIGIN)\n"
+        "http://vendor.example/packages/|trixie|main|$(ORIGIN)\n"
     )
     assert apt.parse_targets(text) == [
         Repository("http://mirror.example/debian/", "trixie"),
         Repository("http://mirror.example/security/", "trixie-security"),
         Repository("http://mirror.example/debian/", "trixie-backports"),
+        Repository("http://mirror.example/snapshot/debian/20260101T000000Z/", "sid"),
     ]
-
-
-def test_an_unknown_origin_is_judged_by_the_address() -> None:
-    text = (
-        "http://mirror.example/debian/|trixie|main|$(ORIGIN)\n"
-        "http://mirror.example/snapshot/debian/20260101T000000Z/|sid|main|$(ORIGIN)\n"
-        "http://vendor.example/packages/|trixie|main|$(ORIGIN)\n"
-    )
-    assert [repository.suite for repository in apt.parse_targets(text)] == ["trixie", "sid"]
 
 
 def test_suites_are_taken_by_codename_but_experimental() -> None:
