@@ -73,11 +73,7 @@ _LINES = ", ".join([*patches.lines(), sources.EXPECTED])
             ([f"--size={size}"], why)
             for size, why in (
                 ("lots", "'lots' is not a size; write a number and a unit"),
-                ("", "'' is not a size"),
-                ("100", "'100' is not a size"),
-                ("-5GB", "'-5GB' is not a size"),
                 ("1GB,", "'' is not a size"),
-                ("0GB", "'0GB' is less than one byte"),
                 ("1MB", "a device of 1MB is too small; give at least 2MiB"),
                 ("1GB,1MB", "a device of 1MB is too small"),
                 ("900000TB", "a device of 900000TB is too large; give at most 16TB"),

@@ -14,7 +14,7 @@ import pytest
 import stand_ins
 from kernel_lines import LINES
 from memmaps import program_for
-from stand_ins import ARGV, pagemint
+from stand_ins import ARGV
 
 from pagemint.base import cache, files, machine
 from pagemint.base.errors import Failure, OutOfMemory
@@ -175,8 +175,3 @@ def test_an_error_that_cannot_be_written_keeps_its_status(streams: str) -> None:
     argv = ["sh", "-c", f'exec "$@" {streams}', "sh", *ARGV, "bench", "--size", "0"]
     ended = subprocess.run(argv, capture_output=True, text=True)
     assert (ended.returncode, ended.stdout, ended.stderr) == (1, "", "")
-
-
-def test_a_refused_cache_is_one_line(tmp_path: Path) -> None:
-    ended = pagemint("source", "get", "7.3", XDG_CACHE_HOME=str(tmp_path / "a b"))
-    assert (ended.returncode, ended.stderr.count("\n")) == (1, 1)

@@ -77,13 +77,6 @@ def test_vm_accepts_the_size_that_it_suggests(free: int, accel: str) -> None:
         room.parse(remedy[1])
 
 
-def test_doctor_judges_memory() -> None:
-    assert doctor.check_memory(4_096_000_000).ok
-    small = doctor.check_memory(972_800_000)
-    assert not small.ok
-    assert f"--size {bench_room.largest(known().values(), 972_800_000)}" in small.remedy
-
-
 def test_a_workload_that_does_not_fit_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "free", lambda: 2_000_000_000)
     with pytest.raises(Failure) as refused:

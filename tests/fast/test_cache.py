@@ -175,13 +175,6 @@ def test_digest_of_a_directory_does_not_depend_on_its_place(tmp_path: Path) -> N
     assert cache.digest(tmp_path / "x") == cache.digest(tmp_path / "y")
 
 
-_USER = """
-import sys
-from pagemint.base import cache
-cache.entry("kind", "key", None)
-print("ready", flush=True)
-sys.stdin.readline()
-"""
 _DAY = 86_400
 
 
@@ -223,16 +216,14 @@ def test_the_least_recently_used_are_removed_until_the_rest_fits(
 def test_an_entry_that_a_process_uses_is_not_removed(
     cache_home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    _entry("key", 0, 10_000)
-    pipe = subprocess.PIPE
-    user = subprocess.Popen([sys.executable, "-c", _USER], stdin=pipe, stdout=pipe, text=True)
-    assert user.stdout and user.stdout.readline() == "ready\n"
+    path = _entry("key", 0, 10_000)
+    assert cache.use("kind", "key") == path
     assert cli.main(["cache", "--prune", "--size", "1B"]) == 0
     err = capsys.readouterr().err
     assert "kind/key is in use and stays" in err
     assert "more than 1 B" in err
     assert cache.find("kind", "key")
-    user.communicate("\n")
+    cache._in_use.pop(path).close()
     assert cli.main(["cache", "--prune", "--age", "0"]) == 0
     assert cache.find("kind", "key") is None
 
