@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Stand-ins for what tests need of a machine, and runs of git and of pagemint's command line."""
 
+import difflib
 import os
 import re
 import subprocess
@@ -54,6 +55,13 @@ def git(tree: Path, *argv: str | Path, **variables: str) -> str:
     ended = subprocess.run(["git", *argv], cwd=tree, env=env, capture_output=True, text=True)
     assert ended.returncode == 0, f"git {argv}: {ended.stderr}"
     return ended.stdout
+
+
+def diff_of(path: str, old: str, new: str) -> str:
+    """Return the patch that makes `new` of `old`, the contents of a file; "" is no file."""
+    before = f"a/{path}" if old else "/dev/null"
+    lines = [text.splitlines(keepends=True) for text in (old, new)]
+    return "".join(difflib.unified_diff(lines[0], lines[1], before, f"b/{path}"))
 
 
 def contents(tree: Path) -> dict[str, bytes]:

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Trees whose code fails: each is left out of its workload in one line, and the others go on."""
 
-import difflib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -11,7 +10,7 @@ import fake_result
 import fake_tree
 import pytest
 from fake_result import screen
-from stand_ins import program
+from stand_ins import diff_of, program
 
 from pagemint import cli
 from pagemint.base.errors import Failure, TreeFailure
@@ -242,22 +241,16 @@ _WHY = {
 }
 
 
-def _diff(path: str, old: str, new: str) -> str:
-    before = f"a/{path}" if old else "/dev/null"
-    lines = [text.splitlines(keepends=True) for text in (old, new)]
-    return "".join(difflib.unified_diff(lines[0], lines[1], before, f"b/{path}"))
-
-
 def _patch(tmp_path: Path) -> Path:
     """Return a patch with all faults."""
     tree = sources.get(fake_tree.LINE).tree
-    diffs = [_diff(path, "", new) for path, new in _NEW.items()]
+    diffs = [diff_of(path, "", new) for path, new in _NEW.items()]
     for path, edits in _EDITS.items():
         old = text = (tree / path).read_text()
         for function, line, code in edits:
             at = text.index(line, text.index(f"\n{function}") + 1)
             text = text[:at] + code + text[at:]
-        diffs.append(_diff(path, old, text))
+        diffs.append(diff_of(path, old, text))
     patch = tmp_path / "faulty.patch"
     patch.write_text("".join(diffs))
     return patch

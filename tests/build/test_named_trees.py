@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Trees that the user names: where they come from, what is refused, and how they are compared."""
 
-import difflib
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +10,7 @@ import fake_tree
 import pytest
 from fake_result import everything, screen
 from kernel_lines import LONG
-from stand_ins import WHO, contents, pagemint
+from stand_ins import WHO, contents, diff_of, pagemint
 from stand_ins import git as _git
 
 from pagemint import words
@@ -258,12 +257,10 @@ _FLIP = "\tif (pfn == (1UL << 20) + 64 + 3 + 100)\n\t\tpage->private ^= 1;\n"
 def test_a_tree_with_one_wrong_bit_is_named_and_timed(in_user_cache: None, tmp_path: Path) -> None:
     source = sources.get(fake_tree.LINE)
     path = "mm/mm_init.c"
-    lines = (source.tree / path).read_text().splitlines(keepends=True)
-    begin = next(n for n, line in enumerate(lines) if "__init_zone_device_page(struct page" in line)
-    end = lines.index("}\n", begin)
-    wrong = [*lines[:end], *_FLIP.splitlines(keepends=True), *lines[end:]]
+    old = (source.tree / path).read_text()
+    end = old.index("\n}\n", old.index("__init_zone_device_page(struct page")) + 1
     patch = tmp_path / "wrong.patch"
-    patch.write_text("".join(difflib.unified_diff(lines, wrong, f"a/{path}", f"b/{path}")))
+    patch.write_text(diff_of(path, old, old[:end] + _FLIP + old[end:]))
     argv = ["bench", "--tree", f"wrong={patch}", "--size", "256MiB", "--workload", "fsdax,boot"]
     argv += ["--runs", "1", "--json", str(tmp_path / "result.json")]
     ended = pagemint(*argv)
