@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import fake_tree
 import hypothesis
 import pytest
+from stand_ins import Capture, Patch, Refused
 
 from pagemint import cli
 from pagemint.base import cache
@@ -25,7 +26,7 @@ hypothesis.settings.load_profile("pagemint")
 
 
 @pytest.fixture(autouse=True)
-def cache_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def cache_home(tmp_path: Path, monkeypatch: Patch) -> Path:
     """A cache and a place for reports for each test, so that none touches the user's."""
     home = tmp_path / "cache-home"
     monkeypatch.setenv("XDG_CACHE_HOME", str(home))
@@ -43,7 +44,7 @@ def debian_config(cache_home: Path) -> None:
 
 
 @pytest.fixture
-def refused(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+def refused(capsys: Capture) -> Refused:
     """Runs a command line that is refused, and returns the one line that says why."""
 
     def run(*argv: str) -> str:
@@ -78,7 +79,7 @@ def user_cache() -> Path:
 
 
 @pytest.fixture
-def in_user_cache(cache_home: Path, user_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def in_user_cache(cache_home: Path, user_cache: Path, monkeypatch: Patch) -> None:
     """The user's own cache for a test that needs whole kernels."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(user_cache.parent))
 

@@ -10,6 +10,14 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
+Patch = pytest.MonkeyPatch
+Capture = pytest.CaptureFixture[str]
+Ended = subprocess.CompletedProcess[str]
+Refused = Callable[..., str]
+"""The type of the fixture refused."""
+
 WHO = {
     f"GIT_{role}_{what}": value
     for role in ("AUTHOR", "COMMITTER")
@@ -23,7 +31,7 @@ ARGV = (sys.executable, "-c", "import sys; from pagemint.cli import main; sys.ex
 _STAGE = re.compile(r" \.\.\.( \d+\.\d s)?$")
 
 
-def pagemint(*argv: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
+def pagemint(*argv: str | Path, **environment: str) -> Ended:
     """Run `pagemint` with arguments and further variables, and return what it said."""
     env = {**os.environ, **environment}
     return subprocess.run([*ARGV, *argv], capture_output=True, text=True, env=env)

@@ -7,6 +7,7 @@ from unittest.mock import Mock
 
 import fake_tree
 import pytest
+from stand_ins import Capture, Patch
 
 from pagemint.base.errors import Failure
 from pagemint.trees import configs, objects, sources
@@ -23,7 +24,7 @@ def tree(tmp_path: Path) -> Source:
 
 
 @pytest.fixture
-def no_debian(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_debian(monkeypatch: Patch) -> None:
     """A machine without apt."""
     away = Mock(side_effect=Failure("there is no apt-get", "install it"))
     monkeypatch.setattr(apt, "packages", away)
@@ -51,9 +52,7 @@ def test_the_users_file_comes_first_then_the_trees_own_then_debians(
 
 
 @pytest.mark.usefixtures("no_debian")
-def test_the_defconfig_comes_last_and_says_why(
-    tree: Source, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_defconfig_comes_last_and_says_why(tree: Source, capsys: Capture) -> None:
     chosen = configs.usual(tree)
     assert (chosen.text, set(chosen.options)) == ("", set(configs.needs()))
     err = capsys.readouterr().err

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import fake_tree
 import pytest
-from stand_ins import ARGV, pagemint
+from stand_ins import ARGV, Ended, pagemint
 
 from pagemint.base import disk
 from pagemint.base.errors import Failure, MachineFailure, TreeFailure
@@ -91,7 +91,7 @@ def test_a_verdict_needs_the_whole_interval(
 # The command.
 
 
-def _bench(*argv: str) -> subprocess.CompletedProcess[str]:
+def _bench(*argv: str) -> Ended:
     return pagemint("bench", "--size", "4GB", *argv)
 
 

@@ -10,7 +10,7 @@ import fake_result
 import fake_tree
 import pytest
 from fake_result import screen
-from stand_ins import diff_of, program
+from stand_ins import Capture, Patch, diff_of, program
 
 from pagemint import cli
 from pagemint.base.errors import Failure, TreeFailure
@@ -76,11 +76,7 @@ _FAULTS = {
 
 @pytest.mark.parametrize(("fault", "why"), _FAULTS.items(), ids=_FAULTS.values())
 def test_a_tree_that_fails_is_left_out_in_one_line(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    fault: str,
-    why: str,
+    tmp_path: Path, monkeypatch: Patch, capsys: Capture, fault: str, why: str
 ) -> None:
     monkeypatch.setattr(process, "PATIENCE", 0.9)
     left_out = LeftOut()
@@ -92,9 +88,7 @@ def test_a_tree_that_fails_is_left_out_in_one_line(
     assert left_out.of("other") == {}
 
 
-def test_a_workload_with_nothing_to_compare_is_left_out(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_workload_with_nothing_to_compare_is_left_out(tmp_path: Path, capsys: Capture) -> None:
     for against, names in (("base", ("base", "base2", "new")), ("new", ("base", "new", "other"))):
         left_out = LeftOut()
         for _ in range(2):
@@ -125,7 +119,7 @@ def test_a_failure_of_the_labs_own_trees_ends_the_bench(tmp_path: Path, name: st
 
 
 def _linked(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: Patch,
     failing: Callable[[Sequence[str]], str],
     needed: frozenset[str] = frozenset({"base"}),
 ) -> tuple[list[str], LeftOut]:
@@ -148,7 +142,7 @@ def _linked(
 
 
 def test_a_tree_that_does_not_build_is_left_out_of_everything(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: Patch, capsys: Capture
 ) -> None:
     broken = lambda names: "broken" if "broken" in names else ""  # noqa: E731
     left, left_out = _linked(monkeypatch, broken)
@@ -257,10 +251,7 @@ def _patch(tmp_path: Path) -> Path:
 
 
 def test_each_fault_of_a_real_tree_leaves_it_out_of_one_workload(
-    in_user_cache: None,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    in_user_cache: None, tmp_path: Path, monkeypatch: Patch, capsys: Capture
 ) -> None:
     monkeypatch.setattr(process, "PATIENCE", 10)
     patch = _patch(tmp_path)
@@ -290,7 +281,7 @@ def test_each_fault_of_a_real_tree_leaves_it_out_of_one_workload(
 
 
 def test_a_tree_whose_code_fails_is_skipped_by_a_bisection(
-    in_user_cache: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    in_user_cache: None, tmp_path: Path, capsys: Capture
 ) -> None:
     argv = ["bench", "--tree", f"faulty={_patch(tmp_path)}", "--size", "256MiB"]
     assert cli.main([*argv, "--expect", "fsdax: faulty/base > 0.5"]) == bench_plan.UNDECIDED

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from kernel_lines import LINES
+from stand_ins import Patch
 
 from pagemint.base import files
 from pagemint.bench import join, link, timed, variants
@@ -50,7 +51,7 @@ class _Prepared(Host):
 
 @pytest.mark.parametrize(("line", "name"), _WORKLOADS)
 def test_a_workload_runs_with_the_objects_that_it_names(
-    in_user_cache: None, monkeypatch: pytest.MonkeyPatch, line: str, name: str
+    in_user_cache: None, monkeypatch: Patch, line: str, name: str
 ) -> None:
     workload = known()[name]
     own = timed.sources(workload)

@@ -10,7 +10,7 @@ import fake_tree
 import pytest
 from fake_result import everything, screen
 from kernel_lines import LONG
-from stand_ins import WHO, contents, diff_of, pagemint
+from stand_ins import WHO, Capture, Patch, contents, diff_of, pagemint
 from stand_ins import git as _git
 
 from pagemint import words
@@ -32,7 +32,7 @@ _GIT = WHO | {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": "/dev/null"}
 
 
 @pytest.fixture
-def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def tree(tmp_path: Path, monkeypatch: Patch) -> Path:
     """A stand-in for a kernel tree, in a git repository with one commit."""
     for name, value in _GIT.items():
         monkeypatch.setenv(name, value)
@@ -91,7 +91,7 @@ def test_a_tree_with_a_stray_patch_is_a_tree(tree: Path) -> None:
 
 
 def test_a_commit_is_whole_wherever_its_repository_is_named(
-    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tree: Path, tmp_path: Path, monkeypatch: Patch
 ) -> None:
     base = trees.unpatched("base", sources.from_tree(tree))
     whole = set(contents(tree))
@@ -126,7 +126,7 @@ def test_a_commit_is_whole_wherever_its_repository_is_named(
     ],
 )
 def test_a_tree_that_cannot_be_is_refused(
-    tree: Path, monkeypatch: pytest.MonkeyPatch, texts: list[str], message: str
+    tree: Path, monkeypatch: Patch, texts: list[str], message: str
 ) -> None:
     monkeypatch.chdir(tree.parent)
     Path("empty").mkdir()
@@ -146,7 +146,7 @@ def test_a_topic_without_patches_for_the_line_is_refused(tmp_path: Path) -> None
 
 
 def test_the_mails_of_a_tree_are_listed_whether_it_is_in_the_cache_or_not(
-    tree: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tree: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     base = trees.unpatched("base", sources.from_tree(tree))
     diff = "--- /dev/null\n+++ b/mm/new.c\n@@ -0,0 +1 @@\n+int new;\n"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import fake_tree
 import pytest
-from stand_ins import without_progress
+from stand_ins import Ended, without_progress
 
 from pagemint.base import files
 
@@ -88,7 +88,7 @@ pytestmark = pytest.mark.usefixtures("in_user_cache")
 
 def _bench(
     scratch: Path, name: str, c: str = _C % '"mm/mm_init.o"', python: str = _PYTHON
-) -> subprocess.CompletedProcess[str]:
+) -> Ended:
     """Run a bench of a workload; its result is in scratch/result.json."""
     native, modules = scratch / "native", scratch / "workloads"
     shutil.copytree(files.BENCH, native)
@@ -101,7 +101,7 @@ def _bench(
     return subprocess.run(command, capture_output=True, text=True, timeout=500)
 
 
-def _refusal(ended: subprocess.CompletedProcess[str]) -> str:
+def _refusal(ended: Ended) -> str:
     """Return the line on which a bench ended; lines about its progress may precede it."""
     assert (ended.returncode, ended.stdout) == (1, ""), ended.stderr
     *lines, last = without_progress(ended.stderr)

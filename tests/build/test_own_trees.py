@@ -8,7 +8,7 @@ from pathlib import Path
 
 import fake_tree
 import pytest
-from stand_ins import contents, program
+from stand_ins import Patch, contents, program
 from stand_ins import git as _git
 
 from pagemint.base import run
@@ -121,9 +121,7 @@ def _refusing(option: str, real: Callable[..., str]) -> Callable[..., str]:
     return refuse
 
 
-def test_files_that_cannot_be_linked_are_copied(
-    plain: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_that_cannot_be_linked_are_copied(plain: Path, monkeypatch: Patch) -> None:
     monkeypatch.setattr(own, "run", _refusing("--link", run.run))
     monkeypatch.setattr(own, "_HOW", own._HOW[1:])
     base, _ = _pair(plain)
@@ -132,7 +130,7 @@ def test_files_that_cannot_be_linked_are_copied(
 
 
 def test_a_tree_that_changes_is_refused_and_leaves_nothing(
-    plain: Path, cache_home: Path, monkeypatch: pytest.MonkeyPatch
+    plain: Path, cache_home: Path, monkeypatch: Patch
 ) -> None:
     names = [*own.files(plain), "gone.c"]
     monkeypatch.setattr(own, "files", lambda tree: names)

@@ -3,11 +3,10 @@
 
 import json
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
-from stand_ins import pagemint, program
+from stand_ins import Ended, pagemint, program
 
 from pagemint.base import files
 from pagemint.base.errors import Failure
@@ -24,7 +23,7 @@ _DOCS = (Path(__file__).parents[2] / "docs/compare.md").read_text()
 pytestmark = pytest.mark.usefixtures("in_user_cache")
 
 
-def _bench(*argv: str | Path) -> subprocess.CompletedProcess[str]:
+def _bench(*argv: str | Path) -> Ended:
     return pagemint("bench", "--runs", "1", "--no-report", *argv)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from kernel_lines import LONG
-from stand_ins import program
+from stand_ins import Ended, Patch, program
 
 from pagemint.base import packages
 from pagemint.trees import sources
@@ -43,7 +43,7 @@ def checkout(tmp_path: Path) -> Path:
     return made
 
 
-def _run(*argv: str | Path, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+def _run(*argv: str | Path, cwd: Path, **environment: str) -> Ended:
     env = {**os.environ, **environment}
     return subprocess.run(argv, cwd=cwd, env=env, capture_output=True, text=True)
 
@@ -60,7 +60,7 @@ def test_the_debian_package_depends_on_all_that_a_bench_needs() -> None:
 
 @pytest.mark.parametrize("manager", ["dnf", "pacman", "zypper", "apt-get"])
 def test_the_command_of_the_distribution_is_named(
-    manager: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    manager: str, tmp_path: Path, monkeypatch: Patch
 ) -> None:
     program(tmp_path / manager, "")
     monkeypatch.setenv("PATH", str(tmp_path))

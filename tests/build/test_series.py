@@ -11,7 +11,7 @@ from pathlib import Path
 import fake_tree
 import pytest
 from kernel_lines import LINES
-from stand_ins import WHO, contents, pagemint, program
+from stand_ins import WHO, Patch, contents, pagemint, program
 from stand_ins import git as _git
 
 from pagemint.base import files, git
@@ -28,7 +28,7 @@ _NEW = {path for step in _STEPS for path in step.files}
 
 
 @pytest.fixture(autouse=True)
-def git_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def git_home(tmp_path: Path, monkeypatch: Patch) -> Path:
     """Makes git know a certain identity, and nothing of the settings of machine and clone."""
     for name in [name for name in os.environ if name.startswith("GIT_")] + ["EMAIL"]:
         monkeypatch.delenv(name, raising=False)
@@ -143,9 +143,7 @@ def test_a_diff_edits_existing_files_only(step: patches.Step) -> None:
     assert not re.search(r"^(new|deleted|old|rename|copy|GIT) |^(---|\+\+\+) /dev", text, re.M)
 
 
-def test_the_nearest_line_is_the_fewest_releases_away(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_nearest_line_is_the_fewest_releases_away(tmp_path: Path, monkeypatch: Patch) -> None:
     (tmp_path / "series/one/01-first").mkdir(parents=True)
     for line in ("7.3", "6.12", "6.9"):
         (tmp_path / f"series/one/01-first/{line}.diff").touch()
@@ -252,7 +250,7 @@ def test_a_plain_directory_inside_a_checkout_becomes_one_of_its_own(
 
 @pytest.mark.parametrize("kind", ["plain", "checkout"])
 def test_a_hook_of_another_repository_may_call(
-    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: Patch, kind: str
 ) -> None:
     tree: Path = request.getfixturevalue(kind)
     other = tmp_path / "other"
@@ -347,7 +345,7 @@ _VARIABLES = {
 
 
 def test_settings_of_the_user_do_not_matter(
-    plain: Path, git_home: Path, outcome: tuple[object, ...], monkeypatch: pytest.MonkeyPatch
+    plain: Path, git_home: Path, outcome: tuple[object, ...], monkeypatch: Patch
 ) -> None:
     for name, text in _FILES.items():
         (git_home / name).parent.mkdir(parents=True, exist_ok=True)
@@ -385,7 +383,7 @@ def test_a_branch_is_by_the_author_and_the_committer_of_its_repository(checkout:
 
 
 def test_a_repository_of_another_owner_is_used_if_the_user_calls_it_safe(
-    checkout: Path, git_home: Path, monkeypatch: pytest.MonkeyPatch
+    checkout: Path, git_home: Path, monkeypatch: Patch
 ) -> None:
     # Git has this for its own tests: every repository is another's.
     monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
@@ -646,7 +644,7 @@ def test_git_would_send_a_topic(checkout: Path, tmp_path: Path, how: str) -> Non
     "where", ["mails", "mails/mine", "mails/mine/inside", "/proc/nowhere/mails"]
 )
 def test_mails_are_written_into_a_new_or_empty_directory(
-    plain: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
+    plain: Path, tmp_path: Path, monkeypatch: Patch, where: str
 ) -> None:
     monkeypatch.setattr(patches, "plan", None)  # it is refused before any work
     (tmp_path / "mails").mkdir()
@@ -683,7 +681,7 @@ def test_patching_does_not_write_into_shared_files(plain: Path, tmp_path: Path) 
     ],
 )
 def test_a_patched_tree_is_made_anew_only_for_what_lands_in_it(
-    plain: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, lands: bool
+    plain: Path, tmp_path: Path, monkeypatch: Patch, path: str, lands: bool
 ) -> None:
     shutil.copytree(files.KERNEL, tmp_path / "kernel")
     monkeypatch.setattr(files, "KERNEL", tmp_path / "kernel")

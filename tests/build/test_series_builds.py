@@ -18,7 +18,7 @@ from pathlib import Path
 import fake_tree
 import pytest
 from kernel_lines import BASES, LONG, WHOLE
-from stand_ins import WHO, pagemint
+from stand_ins import WHO, Patch, pagemint
 
 from pagemint.base import git, machine
 from pagemint.send import branches
@@ -241,7 +241,7 @@ def _checkpatch(source: sources.Source, *args: str | Path) -> str:
 
 @pytest.mark.usefixtures("in_user_cache")
 def test_checkpatch_accepts_each_mail(
-    source: sources.Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    source: sources.Source, tmp_path: Path, monkeypatch: Patch
 ) -> None:
     for name, value in WHO.items():
         monkeypatch.setenv(name, value)

@@ -14,7 +14,7 @@ import pytest
 import stand_ins
 from kernel_lines import LINES
 from memmaps import program_for
-from stand_ins import ARGV
+from stand_ins import ARGV, Patch
 
 from pagemint.base import cache, files, machine
 from pagemint.base.errors import Failure, OutOfMemory
@@ -26,7 +26,7 @@ from pagemint.bench.workloads import known
 from pagemint.commands import bench_plan, bench_room, doctor
 
 
-def _refuse_cache(home: Path, monkeypatch: pytest.MonkeyPatch) -> Failure:
+def _refuse_cache(home: Path, monkeypatch: Patch) -> Failure:
     """Return the refusal to write to a cache, after a look that the doctor says the same."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(home))
     with pytest.raises(Failure) as refused:
@@ -39,7 +39,7 @@ def _refuse_cache(home: Path, monkeypatch: pytest.MonkeyPatch) -> Failure:
 
 @pytest.mark.parametrize("name", ["a b", "a:b", "a\tb", "a#b", "$a", "a'b", "a\\b", "a%b", "(a)"])
 def test_a_cache_where_no_kernel_builds_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+    tmp_path: Path, monkeypatch: Patch, name: str
 ) -> None:
     refusal = _refuse_cache(tmp_path / name, monkeypatch)
     assert "kernels do not build there; set XDG_CACHE_HOME" in str(refusal)
@@ -48,23 +48,19 @@ def test_a_cache_where_no_kernel_builds_is_refused(
 
 @pytest.mark.parametrize("name", ["a-b", "a+b", "ä", "a,b@c=d^e~f"])
 def test_a_cache_with_other_characters_is_used(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+    tmp_path: Path, monkeypatch: Patch, name: str
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / name))
     assert cache.entry("kind", "key", lambda work: None).is_dir()
     assert doctor.check_cache().ok
 
 
-def test_a_cache_whose_programs_may_not_run_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_cache_whose_programs_may_not_run_is_refused(tmp_path: Path, monkeypatch: Patch) -> None:
     monkeypatch.setattr(os, "statvfs", lambda path: SimpleNamespace(f_flag=os.ST_NOEXEC))
     assert "mounted noexec" in str(_refuse_cache(tmp_path, monkeypatch))
 
 
-def test_a_cache_that_cannot_be_written_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_cache_that_cannot_be_written_is_refused(tmp_path: Path, monkeypatch: Patch) -> None:
     (tmp_path / "file").touch()
     # Not even root can write to /proc/sys.
     for home in (tmp_path / "file", Path("/proc/sys")):
@@ -128,7 +124,7 @@ def test_a_system_that_forbids_writable_code_has_a_remedy_of_its_own(tmp_path: P
     ],
 )
 def test_a_host_that_was_killed_says_why(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kills: Sequence[int], cgroup: str, message: str
+    tmp_path: Path, monkeypatch: Patch, kills: Sequence[int], cgroup: str, message: str
 ) -> None:
     counts = iter(kills)
     monkeypatch.setattr(machine, "oom_kills", lambda: next(counts))
@@ -136,7 +132,7 @@ def test_a_host_that_was_killed_says_why(
     assert message in str(_error(_host(tmp_path, "kill -KILL $$")))
 
 
-def test_a_size_that_fits_is_named_after_a_kill(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_size_that_fits_is_named_after_a_kill(monkeypatch: Patch) -> None:
     monkeypatch.setattr(machine, "free", lambda: 10**9)
     workload, asked = known()["fsdax"], Settings(100 * 10**9)
     with pytest.raises(OutOfMemory) as failed, bench_plan.smaller_size(workload, asked):

@@ -8,6 +8,7 @@ from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
+from stand_ins import Capture, Patch
 
 from pagemint import words
 from pagemint.base.errors import Failure
@@ -73,7 +74,7 @@ def _cached(cache_home: Path, package_version: str, version: str) -> Path:
 
 
 @pytest.fixture
-def mirror(monkeypatch: pytest.MonkeyPatch) -> list[Package]:
+def mirror(monkeypatch: Patch) -> list[Package]:
     """The packages that the mirror has; no apt runs."""
     held: list[Package] = []
     monkeypatch.setattr(
@@ -144,7 +145,7 @@ def test_release_candidates_come_last(versions: list[str], newest: str) -> None:
     assert sources._newest_version(versions) == newest
 
 
-def test_cached_line_needs_no_mirror(cache_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cached_line_needs_no_mirror(cache_home: Path, monkeypatch: Patch) -> None:
     monkeypatch.setattr(apt, "packages", None)
     _cached(cache_home, "7.3.4-1~bpo13+1", "7.3.4")
     entry = _cached(cache_home, "7.3.10-1", "7.3.10")
@@ -156,7 +157,7 @@ def test_cached_line_needs_no_mirror(cache_home: Path, monkeypatch: pytest.Monke
 
 
 def test_get_unpacks_what_it_downloads(
-    cache_home: Path, mirror: list[Package], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    cache_home: Path, mirror: list[Package], monkeypatch: Patch, tmp_path: Path
 ) -> None:
     debs = _make_debs(tmp_path, "7.3")
     asked: list[list[str]] = []
@@ -181,7 +182,7 @@ def test_get_unpacks_what_it_downloads(
 
 @pytest.mark.parametrize("used", [True, False])
 def test_packages_are_deleted_once_they_are_used(
-    cache_home: Path, monkeypatch: pytest.MonkeyPatch, *, used: bool
+    cache_home: Path, monkeypatch: Patch, *, used: bool
 ) -> None:
     package = Package("linux-config-7.3", "1", 4, hashlib.sha256(b"data").hexdigest())
 
@@ -245,9 +246,7 @@ def test_list_joins_cache_and_mirror(cache_home: Path, mirror: list[Package]) ->
     ]
 
 
-def test_list_without_the_mirror(
-    cache_home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_list_without_the_mirror(cache_home: Path, monkeypatch: Patch, capsys: Capture) -> None:
     monkeypatch.setattr(apt, "packages", Mock(side_effect=Failure("the mirror is away", "wait")))
     with pytest.raises(Failure, match="away"):
         sources.available()
@@ -257,7 +256,7 @@ def test_list_without_the_mirror(
 
 
 def test_the_copy_of_an_own_tree_is_cleaned_and_nothing_else(
-    tmp_path: Path, cache_home: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, cache_home: Path, monkeypatch: Patch
 ) -> None:
     tree = _tree(tmp_path / "mine", "7.3.1")
     (tree / ".config").touch()
@@ -287,7 +286,7 @@ def test_damaged_download_is_refused_and_removed(tmp_path: Path) -> None:
     assert not deb.exists()
 
 
-def test_a_suite_is_not_taken_from_other_mirrors(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_suite_is_not_taken_from_other_mirrors(monkeypatch: Patch) -> None:
     security = [apt.Repository("https://mirror.example/debian-security", "stable-security")]
     monkeypatch.setattr(apt, "_machine_repositories", lambda: security)
     with pytest.raises(Failure, match="no mirror that has Debian's trixie"):

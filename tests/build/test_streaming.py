@@ -10,6 +10,7 @@ import mutant
 import pytest
 from kernel_lines import LINES
 from memmaps import program_for
+from stand_ins import Ended
 
 from pagemint.base import files
 from pagemint.bench.kernel_half import KernelHalf
@@ -52,7 +53,7 @@ BACKENDS = {
 SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 
 
-def sanitised(name: str, kernel: Path, target: Path) -> subprocess.CompletedProcess[str]:
+def sanitised(name: str, kernel: Path, target: Path) -> Ended:
     """Build the test with a backend and the sanitizers, and run it."""
     here, backend = files.BENCH / "host", BACKENDS[name]
     flags = ["-O2", "-g", "-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter", *SANITIZERS]

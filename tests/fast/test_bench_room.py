@@ -7,6 +7,7 @@ import shlex
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from stand_ins import Patch
 
 from pagemint import cli
 from pagemint.base import machine
@@ -77,7 +78,7 @@ def test_vm_accepts_the_size_that_it_suggests(free: int, accel: str) -> None:
         room.parse(remedy[1])
 
 
-def test_a_workload_that_does_not_fit_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_workload_that_does_not_fit_is_named(monkeypatch: Patch) -> None:
     monkeypatch.setattr(machine, "free", lambda: 2_000_000_000)
     with pytest.raises(Failure) as refused:
         _check("1GB", "fsdax,folio")

@@ -5,12 +5,11 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
-from stand_ins import wait_until
+from stand_ins import Capture, Patch, Refused, wait_until
 
 from pagemint import cli
 from pagemint.base import cache
@@ -146,7 +145,7 @@ def test_what_is_incomplete_in_place_of_an_entry_is_replaced(cache_home: Path) -
     assert _names(cache.entry("kind", "key", _write)) == [".complete", "file"]
 
 
-def test_relative_cache_home_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_relative_cache_home_is_ignored(monkeypatch: Patch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")
     assert cache.root() == Path.home() / ".cache/pagemint"
 
@@ -200,7 +199,7 @@ def test_use_is_what_makes_an_entry_recent(cache_home: Path) -> None:
 
 
 def test_the_least_recently_used_are_removed_until_the_rest_fits(
-    cache_home: Path, capsys: pytest.CaptureFixture[str]
+    cache_home: Path, capsys: Capture
 ) -> None:
     for key, days in (("b", 2), ("c", 1), ("a", 3)):
         _entry(key, days, 1_000_000)
@@ -213,9 +212,7 @@ def test_the_least_recently_used_are_removed_until_the_rest_fits(
     assert _names(cache_home / "kind") == []
 
 
-def test_an_entry_that_a_process_uses_is_not_removed(
-    cache_home: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_entry_that_a_process_uses_is_not_removed(cache_home: Path, capsys: Capture) -> None:
     path = _entry("key", 0, 10_000)
     assert cache.use("kind", "key") == path
     assert cli.main(["cache", "--prune", "--size", "1B"]) == 0
@@ -243,7 +240,7 @@ def test_what_a_failure_left_is_removed(cache_home: Path) -> None:
 
 
 def test_an_entry_removed_and_made_again_meanwhile_is_not_taken_for_the_old_one(
-    cache_home: Path, monkeypatch: pytest.MonkeyPatch
+    cache_home: Path, monkeypatch: Patch
 ) -> None:
     path = _entry("key", 0)
     flock = fcntl.flock
@@ -270,9 +267,7 @@ def test_shared_files_count_once(cache_home: Path) -> None:
     assert cache.size(cache.entries()) > 1_000_000
 
 
-def test_a_cache_that_cannot_be_written_is_usable(
-    cache_home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_cache_that_cannot_be_written_is_usable(cache_home: Path, monkeypatch: Patch) -> None:
     path = _entry("key", 9)
     refuse = Mock(side_effect=PermissionError)
     monkeypatch.setattr(os, "utime", refuse)
@@ -280,7 +275,7 @@ def test_a_cache_that_cannot_be_written_is_usable(
     assert cache.entry("kind", "key", _write) == path
 
 
-def test_the_table_has_each_kind(cache_home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_table_has_each_kind(cache_home: Path, capsys: Capture) -> None:
     _entry("key", 3)
     _entry("new", 0)
     assert cli.main(["cache"]) == 0
@@ -299,7 +294,5 @@ def test_the_table_has_each_kind(cache_home: Path, capsys: pytest.CaptureFixture
         (["--prune", "--size", "x"], "'x' is not a size"),
     ],
 )
-def test_bad_bounds_are_one_line(
-    argv: list[str], message: str, refused: Callable[..., str]
-) -> None:
+def test_bad_bounds_are_one_line(argv: list[str], message: str, refused: Refused) -> None:
     assert message in refused("cache", *argv)

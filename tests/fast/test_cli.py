@@ -9,7 +9,7 @@ from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
-from stand_ins import pagemint, program
+from stand_ins import Capture, Patch, pagemint, program
 
 from pagemint import cli
 from pagemint.base.errors import Failure
@@ -17,7 +17,7 @@ from pagemint.commands import doctor
 
 
 @pytest.fixture(autouse=True)
-def keep_signals(monkeypatch: pytest.MonkeyPatch) -> None:
+def keep_signals(monkeypatch: Patch) -> None:
     monkeypatch.setattr(signal, "signal", lambda *_: None)
 
 
@@ -41,20 +41,14 @@ def keep_signals(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_each_error_is_one_line(
-    error: BaseException,
-    status: int,
-    text: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    error: BaseException, status: int, text: str, monkeypatch: Patch, capsys: Capture
 ) -> None:
     monkeypatch.setattr(doctor, "main", Mock(side_effect=error))
     assert cli.main(["doctor"]) == status
     assert capsys.readouterr() == ("", text)
 
 
-def test_debug_shows_the_traceback(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_debug_shows_the_traceback(capsys: Capture, monkeypatch: Patch) -> None:
     monkeypatch.setenv("PAGEMINT_DEBUG", "1")
     monkeypatch.setattr(doctor, "main", Mock(side_effect=ValueError("oops")))
     assert cli.main(["doctor"]) == 70
@@ -62,7 +56,7 @@ def test_debug_shows_the_traceback(
 
 
 @pytest.mark.parametrize("argv", ["", "nonsense", "--nonsense", "source", "doctor --x\ny"])
-def test_usage_errors_are_one_line(argv: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_usage_errors_are_one_line(argv: str, capsys: Capture) -> None:
     with pytest.raises(SystemExit) as caught:
         cli.main(argv.split(" ") if argv else [])
     out, err = capsys.readouterr()
@@ -70,7 +64,7 @@ def test_usage_errors_are_one_line(argv: str, capsys: pytest.CaptureFixture[str]
     assert err.startswith("pagemint: ") and "--help" in err
 
 
-def test_source_gets_a_line_that_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+def test_source_gets_a_line_that_is_named(capsys: Capture) -> None:
     for argv in (["get"], ["list", "7.3"]):
         assert cli.main(["source", *argv]) == 1
         assert "get takes a kernel line, and list none" in capsys.readouterr().err
@@ -136,9 +130,7 @@ def test_doctor_runs() -> None:
 
 
 @pytest.mark.parametrize(("tool", "of"), [("objcopy", "binutils"), ("fio", "fio")])
-def test_doctor_names_a_tool_that_is_missing(
-    tool: str, of: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_doctor_names_a_tool_that_is_missing(tool: str, of: str, monkeypatch: Patch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     assert doctor.main(doctor.Request()) == 1
     check = doctor.check_tool(tool)
@@ -149,7 +141,7 @@ def test_doctor_names_a_tool_that_is_missing(
 
 @pytest.mark.parametrize(("needed", "status"), [(True, 1), (False, 0)])
 def test_doctor_fails_only_for_what_bench_needs(
-    needed: bool, status: int, monkeypatch: pytest.MonkeyPatch
+    needed: bool, status: int, monkeypatch: Patch
 ) -> None:
     lack = doctor.Check("thing", False, "none", "get one", needed)
     monkeypatch.setattr(doctor, "checks", lambda: [lack])
@@ -185,7 +177,7 @@ def test_doctor_judges_returns() -> None:
     ],
 )
 def test_doctor_tries_kvm(
-    guest: str, ok: bool, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    guest: str, ok: bool, text: str, tmp_path: Path, monkeypatch: Patch
 ) -> None:
     program(tmp_path / "qemu-system-x86_64", guest)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
@@ -196,7 +188,7 @@ def test_doctor_tries_kvm(
     assert bool(check.remedy) != ok
 
 
-def test_doctor_says_why_kvm_was_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_says_why_kvm_was_not_tried(monkeypatch: Patch) -> None:
     assert "no /nowhere" in doctor.check_kvm("/nowhere").found
     monkeypatch.setenv("PATH", "/nowhere")
     assert doctor.check_kvm("/dev/null").remedy.startswith("install it (Debian: qemu-system-x86; ")

@@ -3,7 +3,6 @@
 
 import dataclasses
 import io
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,6 +10,7 @@ import count_tables
 import fake_result
 import pytest
 from rich.console import Console
+from stand_ins import Patch, Refused
 
 from pagemint.base.errors import Failure
 from pagemint.guests.count import counts
@@ -75,7 +75,7 @@ def test_a_stock_kernel_is_compared_with_the_module() -> None:
     assert (pair.trees, pair.last) == ((PAIR[0],), PAIR[0])
 
 
-def test_boots_are_a_table_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_boots_are_a_table_of_their_own(monkeypatch: Patch) -> None:
     boots = [
         dataclasses.replace(operation("patched", 1, f"boot with {size}, lazy"), bytes=size_bytes)
         for size, size_bytes in (("8 GiB", 8 << 30), ("2 GiB", 2 << 30))
@@ -89,7 +89,7 @@ def test_boots_are_a_table_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None
     assert lines[at + 1] == "| 8 GiB | patched, lazy | 0.000 M | 2.00 MiB | 5.00 MiB |"
 
 
-def test_latencies_are_a_table_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_latencies_are_a_table_of_their_own(monkeypatch: Patch) -> None:
     slow = operation("patched", 1, "allocate order 9, lazy")
     slow = dataclasses.replace(slow, latency=[1276, 654700, 1363550])
     monkeypatch.setattr(
@@ -98,7 +98,7 @@ def test_latencies_are_a_table_of_their_own(monkeypatch: pytest.MonkeyPatch) -> 
     assert "| order 9 | patched, lazy | 1,276 | 654,700 | 1,363,550 |" in count_tables.section()
 
 
-def test_what_does_not_change_has_no_row(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_does_not_change_has_no_row(monkeypatch: Patch) -> None:
     nearly = [operation("base", 100, "online"), operation("patched", 104, "online")]
     slower = [operation("base", 100, "offline"), operation("patched", 105, "offline")]
     for waits, ended in zip([*nearly, *slower], (7, 7, 4, 3), strict=True):
@@ -150,7 +150,7 @@ def test_only_functions_with_a_share_are_kept() -> None:
     "option",
     ["--scenario=fsdax", "--size=1GB", "--rebinds=3", "--turns=2", "--accel=kvm", "--arch=arm64"],
 )
-def test_what_counting_does_not_have_is_one_line(option: str, refused: Callable[..., str]) -> None:
+def test_what_counting_does_not_have_is_one_line(option: str, refused: Refused) -> None:
     assert "count" in refused("vm", "--count", option)
 
 

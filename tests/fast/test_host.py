@@ -2,12 +2,12 @@
 """`pagemint host`: its refusals, on a fake machine of files; and its measurement, in a guest."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from guest_records import LONG, from_stock_kernel
+from stand_ins import Capture, Patch, Refused
 
 from pagemint import cli
 from pagemint.guests.inside import inventory
@@ -18,7 +18,7 @@ from pagemint.trees.image import Kernel
 
 
 @pytest.fixture
-def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def root(tmp_path: Path, monkeypatch: Patch) -> Path:
     """A machine with an fsdax device of one partition and a devdax device, both unused."""
     for name in ("dev", "proc/42/fd", "proc/42/map_files", "sys/module", "sys/block/loop0/loop"):
         (tmp_path / name).mkdir(parents=True)
@@ -54,7 +54,7 @@ USES = {
 
 
 @pytest.mark.parametrize("why", USES)
-def test_a_disk_in_use_is_left_alone(why: str, root: Path, refused: Callable[..., str]) -> None:
+def test_a_disk_in_use_is_left_alone(why: str, root: Path, refused: Refused) -> None:
     file, text = USES[why]
     (root / file).write_text(text)
     line = refused("host", "--device", "pfn0.0", "--yes")
@@ -62,15 +62,13 @@ def test_a_disk_in_use_is_left_alone(why: str, root: Path, refused: Callable[...
 
 
 @pytest.mark.parametrize(("where", "how"), [("fd/7", "open"), ("map_files/0-1000", "mapped")])
-def test_a_file_in_use_is_left_alone(
-    where: str, how: str, root: Path, refused: Callable[..., str]
-) -> None:
+def test_a_file_in_use_is_left_alone(where: str, how: str, root: Path, refused: Refused) -> None:
     (root / "proc/42" / where).symlink_to("/dev/null")
     line = refused("host", "--device", "dax1.0", "--yes")
     assert f"dax1.0 is {how} in process 42 (qemu); end that" in line
 
 
-def test_nothing_is_done_without_a_yes(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_is_done_without_a_yes(root: Path, capsys: Capture) -> None:
     file, text = USES["swap"]
     (root / file).write_text(text)
     assert cli.main(["host"]) == 0
@@ -95,18 +93,14 @@ def test_nothing_is_done_without_a_yes(root: Path, capsys: pytest.CaptureFixture
     ],
 )
 def test_what_cannot_be_is_one_line(
-    argv: list[str],
-    message: str,
-    root: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    refused: Callable[..., str],
+    argv: list[str], message: str, root: Path, monkeypatch: Patch, refused: Refused
 ) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 0)
     assert message in refused("host", "--yes", *argv)
 
 
 def test_it_is_for_root_and_brings_its_own_modules(
-    root: Path, monkeypatch: pytest.MonkeyPatch, refused: Callable[..., str]
+    root: Path, monkeypatch: Patch, refused: Refused
 ) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     assert "only root can load the modules" in refused("host", "--yes")
@@ -115,9 +109,7 @@ def test_it_is_for_root_and_brings_its_own_modules(
     assert "pagemint is loaded already; unload it first: rmmod" in refused("host", "--yes")
 
 
-def test_a_device_is_looked_at_before_each_unbind(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_device_is_looked_at_before_each_unbind(root: Path, monkeypatch: Patch) -> None:
     monkeypatch.setattr(inventory, "PATIENCE", 0.2)
     driver = root / "sys/bus/nd/drivers/nd_pmem"
     for name in ("bind", "unbind"):
@@ -166,8 +158,8 @@ def test_a_device_is_timed_as_in_a_guest(
     status: int,
     message: str,
     root: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    monkeypatch: Patch,
+    capsys: Capture,
 ) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 0)
     for name in ("Module.symvers", ".config", "Makefile"):

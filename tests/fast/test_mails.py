@@ -7,6 +7,7 @@ import quopri
 from pathlib import Path
 
 import pytest
+from stand_ins import Patch
 
 from pagemint.base.errors import Failure
 from pagemint.trees import mails
@@ -507,9 +508,7 @@ def test_a_patch_that_the_tree_has_is_passed_over(tmp_path: Path) -> None:
         mails.apply(chosen, tree, box, "7.3.4")
 
 
-def test_settings_of_the_user_do_not_change_a_patch(
-    box: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_settings_of_the_user_do_not_change_a_patch(box: Path, monkeypatch: Patch) -> None:
     config = box.parent / ".gitconfig"
     config.write_text(
         "[apply]\n\twhitespace = fix\n\tignoreWhitespace = change\n"

@@ -10,6 +10,7 @@ from pathlib import Path
 import fake_result
 import figures
 import pytest
+from stand_ins import Patch
 
 from pagemint.base import files
 from pagemint.base.errors import Failure
@@ -58,7 +59,7 @@ def test_no_decimal_was_typed(path: Path) -> None:
 
 
 @pytest.fixture
-def listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def listed(tmp_path: Path, monkeypatch: Patch) -> Path:
     """A list of figures beside a message, in a series of its own."""
     folder = tmp_path / "kernel/series/all/01-one"
     folder.mkdir(parents=True)

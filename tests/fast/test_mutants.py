@@ -12,6 +12,7 @@ from mutants import verdicts
 from mutants.faults import Mutant
 from mutants.judge import Verdict
 from mutants.verdicts import Table, Verdicts, known_faults
+from stand_ins import Patch
 
 from pagemint.base.errors import Failure
 from pagemint.trees import patches
@@ -24,7 +25,7 @@ _LATE = "test_drains.py::test_stores_that_land_late_change_nothing"
 
 
 @pytest.fixture
-def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Table]:
+def table(tmp_path: Path, monkeypatch: Patch) -> Callable[..., Table]:
     """Makes the table of mutants with their verdicts, and of entries of mutants.toml."""
 
     def make(judged: dict[Mutant, tuple[str, str]], known: str = "") -> Table:

@@ -4,17 +4,18 @@ import sys
 import time
 
 import pytest
+from stand_ins import Capture, Patch
 
 from pagemint.base import live, progress
 from pagemint.base.progress import bar, doing, note, step
 
 
 @pytest.fixture(autouse=True)
-def fast(monkeypatch: pytest.MonkeyPatch) -> None:
+def fast(monkeypatch: Patch) -> None:
     monkeypatch.setattr(progress, "_SHORT", 0.05)
 
 
-def wait_for(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+def wait_for(text: str, capsys: Capture) -> None:
     """Wait until stderr ends with `text`, which is then read."""
     until, seen = time.monotonic() + 10, ""
     while not seen.endswith(text):
@@ -23,15 +24,13 @@ def wait_for(text: str, capsys: pytest.CaptureFixture[str]) -> None:
         seen += capsys.readouterr().err
 
 
-def test_a_quick_step_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_quick_step_says_nothing(capsys: Capture) -> None:
     with step("quick"):
         pass
     assert capsys.readouterr() == ("", "")
 
 
-def test_a_long_step_says_that_it_goes_on_and_how_long_it_took(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_long_step_says_that_it_goes_on_and_how_long_it_took(capsys: Capture) -> None:
     with step("long [a]"):
         wait_for("long [a] ...\n", capsys)
         note("one")
@@ -40,14 +39,14 @@ def test_a_long_step_says_that_it_goes_on_and_how_long_it_took(
     assert re.fullmatch(r"one\nlong \[a\] \.\.\. \d+\.\d s\n", err)
 
 
-def test_a_failed_step_is_not_called_done(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_failed_step_is_not_called_done(capsys: Capture) -> None:
     with pytest.raises(ValueError), step("broken"):
         wait_for("broken ...\n", capsys)
         raise ValueError
     assert capsys.readouterr().err == ""
 
 
-def test_a_bar_has_the_lines_of_a_step(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_bar_has_the_lines_of_a_step(capsys: Capture) -> None:
     with bar("copy", 4) as advance:
         advance(1)
         wait_for("copy ...\n", capsys)
@@ -56,7 +55,7 @@ def test_a_bar_has_the_lines_of_a_step(capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_a_terminal_shows_steps_and_bars_and_the_part_that_is_under_way(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    capsys: Capture, monkeypatch: Patch
 ) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setenv("TERM", "xterm")

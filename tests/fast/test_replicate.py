@@ -8,6 +8,7 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
+from stand_ins import Capture, Patch
 
 from pagemint import cli
 from pagemint.base.errors import Failure
@@ -19,7 +20,7 @@ _SCRIPT = Path(__file__).parents[2] / "scripts/replicate.py"
 
 
 @pytest.fixture
-def ran(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+def ran(monkeypatch: Patch) -> list[list[str]]:
     """The command lines of pagemint that are run; nothing is built."""
     lines: list[list[str]] = []
 
@@ -48,7 +49,7 @@ def _status() -> object:
     [(False, "kvm", "host"), (True, "tcg", "host"), (True, "kvm", "vm")],
 )
 def test_guests_are_used_only_if_a_whole_kernel_boots(
-    sector: bool, accel: str, command: str, ran: list[list[str]], monkeypatch: pytest.MonkeyPatch
+    sector: bool, accel: str, command: str, ran: list[list[str]], monkeypatch: Patch
 ) -> None:
     monkeypatch.setattr(doctor, "check_kvm", lambda device: doctor.Check("KVM", sector, ""))
     monkeypatch.setattr(x86, "choose_accel", lambda asked, image: accel)
@@ -62,7 +63,7 @@ def test_guests_are_used_only_if_a_whole_kernel_boots(
 
 @pytest.mark.parametrize("accel", ["kvm", "tcg"])
 def test_guests_are_used_if_they_are_asked_for(
-    accel: str, ran: list[list[str]], monkeypatch: pytest.MonkeyPatch
+    accel: str, ran: list[list[str]], monkeypatch: Patch
 ) -> None:
     monkeypatch.setattr("sys.argv", ["replicate.py", "--accel", accel, "--size", "1GiB"])
     monkeypatch.setattr(doctor, "check_kvm", lambda device: doctor.Check("KVM", False, ""))
@@ -72,7 +73,7 @@ def test_guests_are_used_if_they_are_asked_for(
 
 
 def test_the_running_kernel_is_left_alone_while_kvm_was_not_tried(
-    ran: list[list[str]], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ran: list[list[str]], monkeypatch: Patch, capsys: Capture
 ) -> None:
     exists = Path.exists
     monkeypatch.setattr(Path, "exists", lambda path: str(path) == "/dev/kvm" or exists(path))
@@ -82,9 +83,7 @@ def test_the_running_kernel_is_left_alone_while_kvm_was_not_tried(
     assert not ran
 
 
-def test_a_failure_is_one_line(
-    ran: list[list[str]], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_failure_is_one_line(ran: list[list[str]], monkeypatch: Patch, capsys: Capture) -> None:
     failure = Failure("there is no mirror", "check the network")
     monkeypatch.setattr(doctor, "check_kvm", lambda device: doctor.Check("KVM", True, ""))
     monkeypatch.setattr(patches, "source_for", Mock(side_effect=failure))

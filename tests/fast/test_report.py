@@ -16,7 +16,7 @@ import pytest
 from fake_result import SMALL
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from stand_ins import pagemint
+from stand_ins import Capture, Patch, pagemint
 
 from pagemint import cli
 from pagemint.base.errors import Failure
@@ -148,7 +148,7 @@ def _machines(count: int) -> list[Result]:
     ],
 )
 def test_a_page_opens_with_a_picture_and_a_table(
-    monkeypatch: pytest.MonkeyPatch, results: list[Result], rows: int
+    monkeypatch: Patch, results: list[Result], rows: int
 ) -> None:
     monkeypatch.setattr(drawings, "draw", lambda *arguments: [])  # slow
     text, drawn = page.make(results)
@@ -160,7 +160,7 @@ def test_a_page_opens_with_a_picture_and_a_table(
     assert drawn[0].name == "summary"
 
 
-def test_the_first_table_has_the_figures_of_linux_7_4(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_table_has_the_figures_of_linux_7_4(monkeypatch: Patch) -> None:
     monkeypatch.setattr(drawings, "draw", lambda *arguments: [])
     variants = {**fake_result.VARIANTS, "published": 35.4}
     text, _ = page.make([fake_result.result(**_WHOLE | {"variants": variants, "noise": 0.002})])
@@ -330,7 +330,7 @@ def test_a_report_takes_the_place_of_an_earlier_one_and_of_any_page(tmp_path: Pa
 
 
 def test_a_result_is_kept_though_nobody_reads_its_tables(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: Patch
 ) -> None:
     broken_pipe = Mock(side_effect=SystemExit(1))  # as rich does
     monkeypatch.setattr("pagemint.report.tables.show_all", broken_pipe)
@@ -359,7 +359,7 @@ def test_a_run_does_not_begin_if_its_report_cannot_be_written(tmp_path: Path) ->
 
 
 def test_a_report_that_cannot_be_written_is_one_line_and_not_drawn(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: Patch, capsys: Capture
 ) -> None:
     monkeypatch.setattr("pagemint.report.page.make", None)
     file = tmp_path / "a.json"

@@ -4,7 +4,6 @@
 import datetime
 import json
 import os
-from collections.abc import Callable
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 from fake_result import SMALL
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from stand_ins import Capture, Patch, Refused
 
 from pagemint.base import files, machine
 from pagemint.base.errors import Failure
@@ -99,7 +99,7 @@ def test_figures_for_other_programs_stand_beside_the_runs() -> None:
     assert cached["ns_per_page"] == 3e6 / (1 << 18)
 
 
-def test_standard_output_gets_the_json_alone(capsys: pytest.CaptureFixture[str]) -> None:
+def test_standard_output_gets_the_json_alone(capsys: Capture) -> None:
     writer.write("-", fake_result.result())
     out, err = capsys.readouterr()
     assert json.loads(out)["schema"] == SCHEMA
@@ -138,9 +138,7 @@ def test_every_kept_result_is_read() -> None:
         assert {row.case.threads for row in result.rows if row.tree == "base"} == {1}
 
 
-def test_results_of_the_series_as_it_is_come_first(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_results_of_the_series_as_it_is_come_first(tmp_path: Path, monkeypatch: Patch) -> None:
     now = timed.digests("7.3")
     for name, day, code in (("b", 2, {}), ("c", 1, now), ("a", 3, {**now, "fsdax": ""})):
         body = json.loads(fake_result.text(code=code))
@@ -299,9 +297,7 @@ def test_a_result_with_any_part_changed_is_refused_or_judged(body: dict[str, Any
     json.dumps(writer.body(result), allow_nan=False)
 
 
-def test_files_that_cannot_be_read_are_one_line(
-    tmp_path: Path, refused: Callable[..., str]
-) -> None:
+def test_files_that_cannot_be_read_are_one_line(tmp_path: Path, refused: Refused) -> None:
     huge = tmp_path / "huge.json"
     with huge.open("wb") as stream:
         stream.truncate(1 << 34)

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from stand_ins import wait_until
+from stand_ins import Patch, wait_until
 
 from pagemint.base.errors import Failure
 from pagemint.base.run import interruption_put_off, run
@@ -33,7 +33,7 @@ def test_directory_environment_output_and_log(tmp_path: Path) -> None:
     ("program", "remedy"),
     [("objcopy", "install it (Debian: binutils; "), ("no-such-program", "install it")],
 )
-def test_missing_program(program: str, remedy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_program(program: str, remedy: str, monkeypatch: Patch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(Failure) as caught:
         run([program], what="a test")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 from packaging.version import Version
-from stand_ins import program
+from stand_ins import Ended, program
 
 _ROOT = Path(__file__).parents[2]
 _LOCKS = sorted((_ROOT / "scripts").glob("requirements*.txt"))
@@ -43,7 +43,7 @@ def _stand_in(checkout: Path, name: str, body: str) -> None:
     program(checkout / "bin" / name, body)
 
 
-def _setup(checkout: Path, *argv: str) -> subprocess.CompletedProcess[str]:
+def _setup(checkout: Path, *argv: str) -> Ended:
     env = {**os.environ, "PATH": str(checkout / "bin")}
     command = ["/bin/sh", str(checkout / "scripts/setup"), *argv]
     return subprocess.run(command, env=env, capture_output=True, text=True)

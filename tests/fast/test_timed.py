@@ -7,6 +7,7 @@ from pathlib import Path
 
 import fake_result
 import pytest
+from stand_ins import Patch
 
 from pagemint.base import files
 from pagemint.bench import timed
@@ -25,7 +26,7 @@ _ALL = {*_MEMMAPS, *_DAX, "folio"}
 
 
 @pytest.fixture
-def copies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def copies(tmp_path: Path, monkeypatch: Patch) -> Path:
     """A directory with the kernel part and the C of the bench, which a test may change."""
     for name in ("KERNEL", "BENCH"):
         shutil.copytree(getattr(files, name), tmp_path / name.lower())

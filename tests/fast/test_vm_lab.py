@@ -4,7 +4,6 @@
 import json
 import re
 import subprocess
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,7 +12,7 @@ from unittest.mock import Mock
 
 import msgspec
 import pytest
-from stand_ins import program
+from stand_ins import Capture, Patch, Refused, program
 
 from pagemint import cli
 from pagemint.base import files
@@ -40,7 +39,7 @@ def record(mode: str, digest: str, nanoseconds: int = 1_000_000) -> dict[str, An
 
 
 @pytest.fixture
-def guest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Guest:
+def guest(tmp_path: Path, monkeypatch: Patch) -> Guest:
     """A guest that is a shell script in tmp_path."""
     monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
     monkeypatch.setenv("TMPDIR", str(tmp_path))
@@ -67,7 +66,7 @@ FIND_OUTPUT = "for a; do case $a in --rwdir=*) out=${a#--rwdir=}/records;; esac;
     ],
 )
 def test_a_guest_that_fails_is_told_with_its_console(
-    script: str, why: str, guest: Guest, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    script: str, why: str, guest: Guest, tmp_path: Path, capsys: Capture
 ) -> None:
     program(tmp_path / "vng", f"echo the last words\n{script}")
     with pytest.raises(Failure, match=why) as caught:
@@ -93,7 +92,7 @@ def test_a_clean_guest_gives_its_records(guest: Guest, tmp_path: Path) -> None:
 
 
 def test_a_guest_that_cannot_start_is_not_blamed(
-    guest: Guest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    guest: Guest, tmp_path: Path, monkeypatch: Patch
 ) -> None:
     offline = Mock(side_effect=Failure("the mirror is away", "wait"))
     monkeypatch.setattr("pagemint.guests.outside.x86.argv", offline)
@@ -147,8 +146,8 @@ def test_a_check_has_to_pass_or_to_end_alike(
     status: int,
     line: str,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    monkeypatch: Patch,
+    capsys: Capture,
 ) -> None:
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside/known-failures.toml").write_text(reasons)
@@ -170,12 +169,7 @@ def test_a_check_has_to_pass_or_to_end_alike(
     ],
 )
 def test_the_patched_kernel_is_judged_alone_where_base_can_do_nothing(
-    outcome: Outcome,
-    status: int,
-    line: str,
-    guest: Guest,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    outcome: Outcome, status: int, line: str, guest: Guest, monkeypatch: Patch, capsys: Capture
 ) -> None:
     booted = []
 
@@ -214,9 +208,7 @@ ok 4 # SKIP Pagecache folio split skipped
     ]
 
 
-def test_the_name_of_a_selftest_fits_in_a_result(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_name_of_a_selftest_fits_in_a_result(tmp_path: Path, monkeypatch: Patch) -> None:
     output = f"ok 1 {'long ' * 30}\nok 2 {'long ' * 30}\n"
     done = subprocess.CompletedProcess("", 0, output)
     monkeypatch.setattr(foreign, "ran", lambda argv: done)
@@ -229,7 +221,7 @@ def test_the_name_of_a_selftest_fits_in_a_result(
 
 
 def test_the_memory_of_a_memmap_is_not_known_before_linux_counts_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: Patch
 ) -> None:
     monkeypatch.setattr(devices, "VMSTAT", tmp_path / "vmstat")
     devices.VMSTAT.write_text("nr_free_pages 7\nnr_memmap_pages 3\n")
@@ -262,9 +254,7 @@ def test_first_binds_of_several_boots_are_one_median() -> None:
     assert (row.first_ms, row.first_bind_ms) == (2.0, 6.0)
 
 
-def test_kernels_take_turns_and_are_checked_once(
-    guest: Guest, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_kernels_take_turns_and_are_checked_once(guest: Guest, monkeypatch: Patch) -> None:
     booted = []
 
     def boot(self: Guest, kernel: Kernel, names: str, *_: int) -> tuple[list[Record], str]:
@@ -284,11 +274,7 @@ def test_kernels_take_turns_and_are_checked_once(
     ("lazy", "status"), [({"stress": "pass"}, 0), ({"stress": "fail"}, 1), ({}, 1)]
 )
 def test_memory_of_boot_is_used_in_each_mode_and_has_to_end_alike(
-    lazy: dict[str, str],
-    status: int,
-    guest: Guest,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    lazy: dict[str, str], status: int, guest: Guest, monkeypatch: Patch, capsys: Capture
 ) -> None:
     booted = []
 
@@ -379,20 +365,18 @@ def test_a_guest_may_see_this_machine_elsewhere() -> None:
         ["--kernel", "5.5"],
     ],
 )
-def test_bad_arguments_are_one_line(argv: list[str], refused: Callable[..., str]) -> None:
+def test_bad_arguments_are_one_line(argv: list[str], refused: Refused) -> None:
     refused("vm", *argv)
 
 
-def test_too_little_memory_is_refused_before_a_build(
-    monkeypatch: pytest.MonkeyPatch, refused: Callable[..., str]
-) -> None:
+def test_too_little_memory_is_refused_before_a_build(monkeypatch: Patch, refused: Refused) -> None:
     monkeypatch.setattr("pagemint.base.machine.memory", lambda *_: {"MemAvailable": 1_500_000_000})
     line = refused("vm", "--scenario", "shared-limits")
     assert line.startswith("pagemint: a guest takes 1.9 GB of memory, and 1.4 GB are free; end ")
 
 
 def test_a_scenario_that_a_line_lacks_is_left_out_with_a_note(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: Patch, capsys: Capture
 ) -> None:
     monkeypatch.setattr("shutil.which", lambda program, path: None)
     assert cli.main(["vm", "--kernel", "6.12"]) == 1
@@ -404,9 +388,7 @@ def test_a_scenario_that_a_line_lacks_is_left_out_with_a_note(
     ]
 
 
-def test_a_kernel_that_no_scenario_boots_is_not_built(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_kernel_that_no_scenario_boots_is_not_built(monkeypatch: Patch, tmp_path: Path) -> None:
     built = []
 
     def build(tree: trees.Tree, fragments: tuple[str, ...]) -> NoReturn:
@@ -423,7 +405,7 @@ def test_a_kernel_that_no_scenario_boots_is_not_built(
     assert built == ["patched", "base"]
 
 
-def test_ndctl_has_kernels_of_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_ndctl_has_kernels_of_its_own(monkeypatch: Patch, tmp_path: Path) -> None:
     ran = []
 
     def build(source: object, of: lab.Lab, wanted: object = None) -> guest_kernels.Built:
@@ -465,11 +447,7 @@ def test_ndctl_has_kernels_of_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path:
     ],
 )
 def test_what_is_missing_is_named(
-    argv: list[str],
-    texts: list[str],
-    absent: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    argv: list[str], texts: list[str], absent: str, monkeypatch: Patch, capsys: Capture
 ) -> None:
     monkeypatch.setattr("shutil.which", lambda program, path: None)
     monkeypatch.setattr("subprocess.run", lambda *argv, **options: SimpleNamespace(returncode=1))
@@ -479,9 +457,7 @@ def test_what_is_missing_is_named(
 
 
 @pytest.mark.parametrize("source", [("--kernel", "6.12"), ("--kernel", "7.3"), ("--ksrc", ".")])
-def test_a_stock_kernel_has_no_other_source(
-    source: tuple[str, str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_stock_kernel_has_no_other_source(source: tuple[str, str], capsys: Capture) -> None:
     with pytest.raises(SystemExit):
         cli.main(["vm", "--stock", "6.12", *source])
     (line,) = capsys.readouterr().err.splitlines()
@@ -521,8 +497,8 @@ def test_memory_is_used_after_a_boot_in_each_mode_and_compared(
     status: int,
     line: str,
     guest: Guest,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    monkeypatch: Patch,
+    capsys: Capture,
 ) -> None:
     def boot(self: Guest, *_: object) -> tuple[list[Record], str]:
         assert "hugepages=1 " in self.append

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from guest_records import DEVICE, LONG, from_stock_kernel
+from stand_ins import Capture, Patch
 
 from pagemint import cli
 from pagemint.base.errors import Failure
@@ -44,13 +45,11 @@ FOUND = [
 ]
 
 
-def with_compilers(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
+def with_compilers(monkeypatch: Patch, *names: str) -> None:
     monkeypatch.setattr("shutil.which", lambda name: name if name in names else None)
 
 
-def test_the_newest_kernel_is_taken_that_the_compiler_is_for(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_newest_kernel_is_taken_that_the_compiler_is_for(monkeypatch: Patch) -> None:
     with_compilers(monkeypatch, "gcc-12", "gcc-14")
     assert stock.choose(FOUND, "6.12").version == "6.12.10-1"
     with_compilers(monkeypatch, "gcc-12")
@@ -58,7 +57,7 @@ def test_the_newest_kernel_is_taken_that_the_compiler_is_for(
     assert stock.choose(FOUND, "6.1").version == "6.1.192-2"
 
 
-def test_a_missing_compiler_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_compiler_is_named(monkeypatch: Patch) -> None:
     with_compilers(monkeypatch)
     with pytest.raises(Failure, match=r"6\.1 need gcc-12, which this machine lacks"):
         stock.choose(FOUND, "6.1")
@@ -66,9 +65,7 @@ def test_a_missing_compiler_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         stock.choose(FOUND, "5.10")
 
 
-def test_without_its_compiler_a_kernel_of_a_known_release_is_taken(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_without_its_compiler_a_kernel_of_a_known_release_is_taken(monkeypatch: Patch) -> None:
     with_compilers(monkeypatch)
     headers = stock.choose(FOUND, "6.12")
     assert headers.version == "6.12.10-1"
@@ -77,7 +74,7 @@ def test_without_its_compiler_a_kernel_of_a_known_release_is_taken(
 
 
 def test_a_compiler_of_another_release_runs_in_its_own_root(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: Patch
 ) -> None:
     headers = tmp_path / "kernel/usr/src/linux-headers-7.2-amd64"
     argv = toolchain.Toolchain(tmp_path / "root").argv(
@@ -159,7 +156,7 @@ def test_what_the_module_counts_is_judged(record: dict[str, Any], status: int) -
     assert binds.judge_counts([record]) == status
 
 
-def test_a_bad_line_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_bad_line_is_one_line(capsys: Capture) -> None:
     assert cli.main(["vm", "--stock", "new"]) == 1
     assert "'new' is not a kernel line" in capsys.readouterr().err
 

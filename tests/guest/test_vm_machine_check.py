@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from guest_records import LONG, guest_kernel
+from stand_ins import Patch
 
 from pagemint.guests.outside.binds import FOLIO
 from pagemint.guests.outside.guest import Guest
@@ -168,7 +169,7 @@ BOTH = pytest.mark.parametrize("variant", ["base", "patched"])
 
 
 @pytest.fixture
-def copy(kernels: dict[str, Kernel], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Copy:
+def copy(kernels: dict[str, Kernel], tmp_path: Path, monkeypatch: Patch) -> Copy:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     return lambda variant, *, stays: poisoned(kernels[variant], tmp_path, stays=stays)
 
