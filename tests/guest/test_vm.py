@@ -128,7 +128,7 @@ PASSED = {
     "boot": 1,
     "background": 1 + 11 * len(DEFERRED_INIT),
     "migrate": 2,
-    "shared-limits": 4,
+    "shared-limits": 6,
 }
 """The number of checks of each scenario, all of which pass."""
 
