@@ -1,15 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Memmaps that sections share: their size, the flushes, and who writes to them first."""
-
-import re
-from collections import defaultdict
-from pathlib import Path
+"""Memmaps that sections share: their size, the flushes, and their pages in bios."""
 
 import pytest
 from guest_records import LONG, guest_kernel
 
-from pagemint.guests.count import counts
-from pagemint.guests.count import plugin as count_plugin
 from pagemint.guests.outside import checks
 from pagemint.guests.outside.guest import Guest
 from pagemint.guests.outside.lab import FRAGMENTS
@@ -19,11 +13,6 @@ from pagemint.words import SHARED
 pytestmark = LONG
 
 DEVICE = 1 << 29  # bytes
-VMEMMAP = 0xFFFFEA0000000000  # of a kernel with nokaslr and 4-level paging
-WATCHED = 1 << 28  # bytes of it: all of the guest's memmap
-FIRST = {"dax_insert_entry", "prep_compound_page"}
-"""The functions that write first to the struct pages of a section. dax_insert_entry(), which calls
-the other, runs after dax_iomap_direct_access(), which populates the section."""
 
 
 @pytest.fixture(scope="module")
@@ -58,22 +47,3 @@ def test_the_pages_of_a_cache_can_be_put_into_bios(patched: Kernel) -> None:
     records, _ = Guest("tcg", DEVICE, 3600).run(patched, "shared-writecache", 2, 1 << 27)
     (check,) = checks.checks_of("patched", records)
     assert check.outcome == "pass", check.said
-
-
-def test_a_section_is_populated_before_the_first_write(patched: Kernel, tmp_path: Path) -> None:
-    # On this kernel sections share nothing, so a function that writes before the hook is seen.
-    symbols = (patched.built / "System.map").read_text()
-    options = count_plugin.option(count_plugin.make(), symbols, counts.MARK, tmp_path)
-    firsts = tmp_path / "firsts"
-    options[-1] += f",watch={VMEMMAP:x},until={VMEMMAP + WATCHED:x},firsts={firsts}"
-    guest = Guest("tcg", DEVICE, 3600, cpus=1, options=" ".join((f"-cpu {counts.CPU}", *options)))
-    records, _ = guest.run(patched, "shared-census", 2, DEVICE)
-    assert [check.outcome for check in checks.checks_of("patched", records)] == ["pass"] * 16
-    writers = defaultdict(set)
-    for window, address, name in re.findall(r"^(\d+) (\w+) (.+)$", firsts.read_text(), re.M):
-        writers[int(window)].add((int(address, 16), name))
-    names = set()
-    for record in records:
-        start, end = (VMEMMAP + (record["start"] + n) * 64 for n in (0, record["pages"]))
-        names |= {name for address, name in writers[record["window"]] if start <= address < end}
-    assert names == FIRST

@@ -37,7 +37,7 @@ SPARE = 3 * (8 << 30)
 """Bytes of memory that a guest can add: a DIMM, and two virtio-mem devices."""
 
 MARK = "__x64_sys_personality"
-"""The function that the plugin takes for a mark: inside/marks.py makes the guest call it."""
+"""The function that the plugin takes for a mark: inside/operations.py makes the guest call it."""
 
 MEMORY = tuple(size << 20 for size in (512, 2 << 10, 8 << 10, 64 << 10, 200 << 10))
 """Bytes of memory of the guests whose boots are counted."""

@@ -315,7 +315,6 @@ def scenario(name: str, args: argparse.Namespace) -> Iterator[Record]:
         "shared-fsdax-dev": lambda: shared.fsdax(modes, "pmem"),
         "shared-fails-mem": lambda: shared.failing(modes, "ram"),
         "shared-fails-dev": lambda: shared.failing(modes, "pmem"),
-        "shared-census": lambda: shared.census(modes),
         "shared-flushes": lambda: shared.flushes(modes),
         "shared-writecache": lambda: shared.writecache(modes),
         "shared-limits": lambda: leaks.limits(modes),

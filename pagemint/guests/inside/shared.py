@@ -36,7 +36,6 @@ from pagemint.guests.inside.devices import (
     the_one,
 )
 from pagemint.guests.inside.filesystems import SMALL, make, mounted
-from pagemint.guests.inside.marks import Marks
 from pagemint.guests.inside.modes import SHARED, Modes
 from pagemint.guests.inside.tracing import calls, symbols
 
@@ -54,15 +53,11 @@ SECTIONS = Path("/sys/kernel/debug/memmap_shared")
 
 
 class _Fsdax(Namespace):
-    """A bound fsdax device, with its memmap in ordinary memory or on the device (`reserved`).
+    """A bound fsdax device, with its memmap in ordinary memory or on the device (`reserved`)."""
 
-    There is a mark after each bind and before each unbind.
-    """
-
-    def __init__(self, where: str, marks: Marks, *, shares: bool) -> None:
+    def __init__(self, where: str, *, shares: bool) -> None:
         super().__init__("pfn", where)
         self.reserved = where == "pmem"
-        self._marks = marks
         self._shares = shares
         self.bind()
 
@@ -72,12 +67,10 @@ class _Fsdax(Namespace):
         nanoseconds = super().bind()
         self.unused = self.own()
         self._shown = shown() if self._shares else []
-        self._marks.mark()
         return nanoseconds
 
     def unbind(self) -> int:
         """Unbind the device, and check that its memmap was freed."""
-        self._marks.mark()
         nanoseconds = super().unbind()
         expect(not memmap_growth(self._before), "some of the memmap was not freed")
         return nanoseconds
@@ -123,27 +116,10 @@ def fsdax(modes: Modes, where: str) -> Iterator[Record]:
     """Use files on a device; only page faults give its sections a memmap of their own."""
     shares = SHARED.exists()
     modes.choose("shared" if shares else modes.names[-1])
-    device = _Fsdax(where, Marks(), shares=shares)
+    device = _Fsdax(where, shares=shares)
     yield from _uses(device)
     yield from files(device)
     device.unbind()
-
-
-def census(modes: Modes) -> Iterator[Record]:
-    """Use files in the same ways on devices that share nothing.
-
-    The QEMU plugin sees which function of the kernel stores first to the struct pages of each
-    section. A kernel that shares must populate the section before. Each record names the window of
-    the use, and the device's pages.
-    """
-    modes.choose(modes.names[-1])
-    marks = Marks()
-    for where in ("ram", "pmem"):
-        device = _Fsdax(where, marks, shares=False)
-        for record in _uses(device):
-            _, start, pages = last_range()
-            yield {**record, "window": marks.window, "start": start, "pages": pages}
-        device.unbind()
 
 
 def _uses(device: _Fsdax) -> Iterator[Record]:
@@ -252,7 +228,7 @@ def _with_shared(
 ) -> Iterator[Record]:
     """Work with a device whose sections share a memmap."""
     modes.choose("shared")
-    device = _Fsdax(where, Marks(), shares=True)
+    device = _Fsdax(where, shares=True)
     for name, work in works.items():
         yield from check(name, work, device)
     device.unbind()
