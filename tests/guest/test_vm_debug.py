@@ -22,7 +22,6 @@ from pagemint.guests.outside.lab import FRAGMENTS
 from pagemint.guests.outside.scenarios import Record
 from pagemint.trees import image, patches, trees
 from pagemint.trees.image import Kernel
-from pagemint.words import MODES
 
 pytestmark = LONG
 
@@ -48,6 +47,8 @@ OBSTACLES = {
     "crashkernel=64M": "crashkernel",
 }
 """Options with which boot ignores deferred_init=, and the reason that the log gives."""
+PAGE_REF = ("DEBUG_KERNEL", "FTRACE", "ENABLE_DEFAULT_TRACERS", "DEBUG_PAGE_REF")
+"""The options of a kernel with the tracepoint page_ref_set."""
 HIBERNATE = """#!/bin/busybox sh
 /bin/busybox --install /bin
 mount -t proc none /proc
@@ -120,14 +121,6 @@ def test_devices_share_a_memmap_until_they_are_mapped(
     outcomes = [check for check in both if check.tree == "patched"]
     assert {check.scenario for check in outcomes} == {*uses}
     assert {(check.outcome, check.must_pass) for check in outcomes} == {("pass", True)}
-
-
-def test_an_active_tracepoint_takes_the_slow_path(run: Runner, debug: dict[str, Kernel]) -> None:
-    (base,) = run(debug["base"], "trace")
-    patched = run(debug["patched"], "trace")
-    assert {record["mode"] for record in patched} == set(MODES)
-    assert base["events"] >= base["pages"]
-    assert {record["events"] for record in patched} == {base["events"]}
 
 
 def test_threads_share_the_memory_maps_of_binds(debug: dict[str, Kernel]) -> None:
@@ -225,12 +218,13 @@ def built_by_kunit() -> list[str | Path]:
     configs = [files.GUESTS / "config" / f"{name}.config" for name in ("kunit", "shared")]
     tool: list[str | Path] = [sys.executable, "-B", patched.path / "tools/testing/kunit/kunit.py"]
     options = ["--arch=x86_64", *(f"--kunitconfig={config}" for config in configs)]
+    options += [f"--kconfig_add=CONFIG_{name}=y" for name in PAGE_REF]
 
     def make(work: Path) -> None:
         argv = [*tool, "build", *options, f"--jobs={machine.cpus()}", f"--build_dir={work}"]
         run_program(argv, env=trees.environment(), what="kunit.py build")
 
-    key = cache.digest(patched.key, str(patched.path), *configs, machine.compiler())
+    key = cache.digest(patched.key, str(patched.path), *configs, *PAGE_REF, machine.compiler())
     built = cache.entry("kunit", key, make, in_place=True)
     return [*tool, "exec", *options, f"--build_dir={built}"]
 
@@ -251,6 +245,4 @@ def test_the_kunit_suites_pass_through_the_kernels_own_tool(tmp_path: Path) -> N
     groups = json.loads(told.read_text())["sub_groups"]
     assert {group["name"] for group in groups} >= patches.suites("7.3")
     ends = {case["name"]: case["status"] for group in groups for case in group["test_cases"]}
-    # There is no such tracepoint without DEBUG_PAGE_REF.
-    assert ends.pop("template_tracepoint_test") == "SKIP"
     assert set(ends.values()) == {"PASS"}

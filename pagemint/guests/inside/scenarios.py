@@ -197,30 +197,6 @@ def private(modes: Modes, count: int, size: int, *, zones: bool) -> Iterator[Rec
     os.sched_setaffinity(0, cpus)
 
 
-def trace(modes: Modes) -> Iterator[Record]:
-    """Count the page_ref_set events of a rebind: with the tracepoint on, the slow path runs."""
-    event = TRACE / "events/page_ref/page_ref_set/enable"
-    if not event.exists():
-        raise RuntimeError("this kernel has no page_ref events: it needs CONFIG_DEBUG_PAGE_REF")
-    device = Namespace("pfn", "pmem")
-    device.bind()
-    _, start, pages = last_range()
-    # Count only events of the device's pages.
-    event.with_name("filter").write_text(f"pfn >= {start} && pfn < {start + pages}")
-    for mode in modes.names:
-        modes.choose(mode)
-        device.unbind()
-        (TRACE / "trace").write_text("")
-        event.write_text("1")
-        device.bind()
-        event.write_text("0")
-        events = 0
-        for stats in TRACE.glob("per_cpu/cpu*/stats"):
-            fields = dict(line.split(":", 1) for line in stats.read_text().splitlines())
-            events += int(fields["entries"]) + int(fields["overrun"])
-        yield {"mode": mode, "events": events, "pages": last_range()[2]}
-
-
 def fsdev(modes: Modes, count: int) -> Iterator[Record]:
     """Bind a device to devdax and fsdev in turn; each finds struct pages that the other used."""
     for where in ("ram", "pmem"):
@@ -309,7 +285,6 @@ def scenario(name: str, args: argparse.Namespace) -> Iterator[Record]:
         ),
         "xfstests": lambda: given.xfstests(args.xfstests),
         "ndctl": lambda: given.ndctl(args.ndctl, Path(args.module).parent),
-        "trace": lambda: trace(modes),
         "leaks": lambda: leaks.leaks(modes, count),
         "shared-fsdax-mem": lambda: shared.fsdax(modes, "ram"),
         "shared-fsdax-dev": lambda: shared.fsdax(modes, "pmem"),
