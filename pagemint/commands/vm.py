@@ -3,14 +3,14 @@
 
 import os
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pagemint.base import machine
 from pagemint.base.errors import Failure
 from pagemint.base.progress import note
 from pagemint.base.request import option
-from pagemint.commands import count, guest_kernels, options
+from pagemint.commands import guest_kernels, options
 from pagemint.guests.outside import room, runs, x86
 from pagemint.guests.outside.guest import Guest
 from pagemint.guests.outside.lab import (
@@ -28,7 +28,6 @@ from pagemint.trees import image, patches, sources
 from pagemint.words import BASE, PATCHED
 
 _SUITE = "also run tests of {}, which was built there; x86 only"
-_COUNTED = ("source", "count", "limit", "output")  # parts of a request that counting has, too
 
 
 def _names(scenarios: Mapping[str, Scenario], *, asked: bool = False) -> list[str]:
@@ -42,7 +41,6 @@ class Request:
 
     source: options.GuestSource
     arch: str = option("x86", "the kernels' architecture (x86)", choices=tuple(LABS))
-    count: bool = option(False, "the same as pagemint count")
     size: str | None = option(
         None,
         "size of the device (100GB with KVM, 4GB without, or less if that does not fit)",
@@ -74,8 +72,6 @@ def main(request: Request) -> int:
     if source.stock and request.arch != "x86":
         raise Failure(f"there is no stock kernel of {request.arch}", "leave --arch out")
     lab = STOCK if source.stock else LABS[request.arch]
-    if request.count:
-        return _count(request)
     scenarios = _chosen(request, lab)
     rebinds, turns = request.rebinds, request.turns
     options.check_number("--turns", turns, 1, rows.MOST_RUNS // 2)
@@ -170,19 +166,3 @@ def _suites(request: Request, scenarios: Collection[str], lab: Lab) -> dict[str,
             )
         given[name] = directory.resolve()
     return given
-
-
-def _count(request: Request) -> int:
-    """Run `pagemint count`.
-
-    Raises:
-        Failure: an option is given that it does not have.
-    """
-    for field in fields(request):
-        # It runs in emulated guests in any case.
-        unused = field.name in _COUNTED or getattr(request, field.name) in (field.default, "tcg")
-        if not unused:
-            raise Failure(f"--count does not go with --{field.name}", f"leave --{field.name} out")
-    note("counting is a command of its own: pagemint count")
-    counted = count.Request(source=request.source, limit=request.limit, output=request.output)
-    return count.main(counted)

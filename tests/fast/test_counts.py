@@ -10,7 +10,7 @@ import count_tables
 import fake_result
 import pytest
 from rich.console import Console
-from stand_ins import Patch, Refused
+from stand_ins import Patch
 
 from pagemint.base.errors import Failure
 from pagemint.guests.count import counts
@@ -146,14 +146,6 @@ def test_only_functions_with_a_share_are_kept() -> None:
     made = counts.operation("patched", "bind", 4096, functions)
     assert made.total == some(10_010, 8) + Counts(0, 0, 0, 0, 0, 3)
     assert list(made.functions) == ["large", "stores"]
-
-
-@pytest.mark.parametrize(
-    "option",
-    ["--scenario=fsdax", "--size=1GB", "--rebinds=3", "--turns=2", "--accel=kvm", "--arch=arm64"],
-)
-def test_what_counting_does_not_have_is_one_line(option: str, refused: Refused) -> None:
-    assert "count" in refused("vm", "--count", option)
 
 
 def test_the_report_draws_all_kept_counts() -> None:
