@@ -18,6 +18,7 @@ VMSTAT = Path("/proc/vmstat")
 REGION = Path("/sys/bus/nd/devices/region0")
 DAX = Path("/sys/bus/dax")
 MEMORY = Path("/sys/devices/system/memory")
+MAPS = {"map=dev": "pmem", "map=mem": "ram"}  # places of a memmap: their names in sysfs
 DRIVERS = {"pfn": "nd_pmem", "dax": "dax_pmem"}
 ALIGN = 2 << 20  # bytes: the alignment of most devdax namespaces, and the size of a fault in them
 LARGE_ALIGN = 1 << 30  # bytes: that of others
@@ -160,7 +161,7 @@ class Namespace(Device):
 
         Args:
             kind: pfn for fsdax, dax for devdax.
-            where: the place of the memmap: pmem for the device, ram for ordinary memory.
+            where: the place of the memmap: map=dev on the device, map=mem in ordinary memory.
             align: bytes of its alignment; of a compound, if it is devdax.
         """
         run("ndctl", "destroy-namespace", "-f", NAMESPACE)
@@ -170,7 +171,7 @@ class Namespace(Device):
         super().__init__(name, Path("/sys/bus/nd/drivers") / DRIVERS[kind], compound)
         path = REGION / name
         (path / "uuid").write_text(str(uuid.uuid4()))
-        (path / "mode").write_text(where)
+        (path / "mode").write_text(MAPS[where])
         (path / "align").write_text(str(align))
         (path / "namespace").write_text(NAMESPACE)
 
@@ -202,7 +203,7 @@ def the_one(pattern: str, directory: str) -> Path:
 
 def unbound_dax() -> tuple[str, int]:
     """Make a devdax device and unbind it from its driver; return its name and size."""
-    Namespace("dax", "ram").bind()
+    Namespace("dax", "map=mem").bind()
     name = the_one("dax*.*", "/dev").name
     (DAX / "drivers/device_dax/unbind").write_text(name)
     return name, int((DAX / "devices" / name / "size").read_text())

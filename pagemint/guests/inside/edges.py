@@ -49,8 +49,8 @@ def pressure(modes: Modes, count: int, size: int) -> Iterator[Record]:
     """
     memmap = size // PAGE * STRUCT_PAGE
     kinds: dict[str, tuple[Callable[[], Device], int]] = {
-        "fsdax": (lambda: Namespace("pfn", "ram"), memmap // 4),
-        "devdax": (lambda: Namespace("dax", "ram"), memmap // 4),
+        "fsdax": (lambda: Namespace("pfn", "map=mem"), memmap // 4),
+        "devdax": (lambda: Namespace("dax", "map=mem"), memmap // 4),
         "private": (lambda: PrivateMemory(size), memmap // 2),
     }
     cpus = os.sched_getaffinity(0)
@@ -81,7 +81,7 @@ def kexec(modes: Modes, image: Path, kept: Path) -> Iterator[Record]:
         kept: a file for the hashes of the first boot. If it is there, this is the second one.
     """
     hashes = ""
-    for driver, where in (("pfn", "ram"), ("dax", "pmem")):
+    for driver, where in (("pfn", "map=mem"), ("dax", "map=dev")):
         device = Namespace(driver, where)
         for mode in modes.names:
             modes.choose(mode)
@@ -174,7 +174,7 @@ def _take(free: int) -> None:
 
 
 def _unplugged(modes: Modes, count: int, driver: str) -> str:
-    device = Namespace(driver, "pmem")
+    device = Namespace(driver, "map=dev")
     wanted = _reference(modes, device)
     files = sorted(CPUS.glob("cpu[1-9]*/online"))
     expect(bool(files), "there is one CPU only")

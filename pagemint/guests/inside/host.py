@@ -24,7 +24,7 @@ LIBC.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
 def checks_of(headers: str) -> Iterator[Record]:
     """Run `pagemint host` on devices of a guest; `headers` are those of the guest's kernel."""
     run("rmmod", "pagemint_guest")  # `pagemint host` loads it itself
-    made = Namespace("pfn", "pmem")
+    made = Namespace("pfn", "map=dev")
     made.bind()
     disk = the_one("pmem*", "/dev")
     fsdax = Existing(made.name)
@@ -38,7 +38,7 @@ def checks_of(headers: str) -> Iterator[Record]:
             "private": lambda: _times("private", headers, None),
         }
     )
-    Namespace("dax", "pmem").bind()
+    Namespace("dax", "map=dev").bind()
     devdax = Existing(the_one("dax*.*", "/dev").name)
     yield from _all(
         {

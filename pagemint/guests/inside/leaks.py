@@ -28,7 +28,7 @@ TIB = 1 << 40  # bytes
 def leaks(modes: Modes, count: int) -> Iterator[Record]:
     """Bind a device `count` times; on a kernel with kmemleak, ask that as well."""
     modes.choose(modes.names[-1])
-    device = Namespace("pfn", "ram")
+    device = Namespace("pfn", "map=mem")
     device.bind()
     yield from check("memory", _rebind, device, count)
     if KMEMLEAK.exists():
@@ -47,7 +47,7 @@ def limits(modes: Modes) -> Iterator[Record]:
     for name, device, size, count, struct_page in (
         ("1 TiB", PrivateMemory(TIB), TIB, 100, 64),
         ("16 TiB", PrivateMemory(16 * TIB), 16 * TIB, 5, 64),
-        ("1 TiB of devdax", Namespace("dax", "ram"), TIB, 5, 16),
+        ("1 TiB of devdax", Namespace("dax", "map=mem"), TIB, 5, 16),
     ):
         memmap = f"{size // PAGE * struct_page >> 30} GiB by calculation"
         for record in check(f"memmap of {name}", _share, device, size):

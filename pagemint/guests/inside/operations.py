@@ -22,6 +22,7 @@ from pagemint.guests.inside.devices import (
     ALIGN,
     DAX,
     MAPPED,
+    MAPS,
     MEMORY,
     NAMESPACE,
     PROBE,
@@ -80,14 +81,14 @@ def everything(hmm_module: str) -> Iterator[Record]:
     marks = _quiet()
     yield marks.around("nothing", 0, lambda: None)
     yield from _private(marks)
-    yield from _binds(marks, "fsdax map=dev", Namespace("pfn", "pmem"), _files)
-    yield from _binds(marks, "fsdax map=mem", Namespace("pfn", "ram"))
-    yield from _binds(marks, "fsdax map=dev", Namespace("pfn", "pmem"), shared=True)
-    yield from _binds(marks, "fsdax map=mem", Namespace("pfn", "ram"), shared=True)
+    yield from _binds(marks, "fsdax map=dev", Namespace("pfn", "map=dev"), _files)
+    yield from _binds(marks, "fsdax map=mem", Namespace("pfn", "map=mem"))
+    yield from _binds(marks, "fsdax map=dev", Namespace("pfn", "map=dev"), shared=True)
+    yield from _binds(marks, "fsdax map=mem", Namespace("pfn", "map=mem"), shared=True)
     for shared in (False, True):
-        for place, where in (("dev", "pmem"), ("mem", "ram")):
+        for where in MAPS:
             device = Namespace("dax", where)
-            yield from _binds(marks, f"devdax map={place}", device, _mappings, shared=shared)
+            yield from _binds(marks, f"devdax {where}", device, _mappings, shared=shared)
     yield from _fsdev(marks)
     yield from _kmem(marks)
     yield from _migration(marks, hmm_module)
@@ -98,7 +99,7 @@ def on_device() -> Iterator[Record]:
     marks = _quiet()
     for name, driver in (("fsdax map=dev", "pfn"), ("devdax map=dev", "dax")):
         for shared in (False, True):
-            yield from _binds(marks, name, Namespace(driver, "pmem"), shared=shared)
+            yield from _binds(marks, name, Namespace(driver, "map=dev"), shared=shared)
 
 
 def boot_memory() -> Iterator[Record]:
@@ -145,9 +146,9 @@ def stock(modes: Modes) -> Iterator[Record]:
     kinds: dict[str, Callable[[], tuple[Device, int]]] = {
         "coherent or private": lambda: (PrivateMemory(PRIVATE), PRIVATE),
         **{
-            f"{kind} map={place}": partial(_namespace, driver, where)
+            f"{kind} {where}": partial(_namespace, driver, where)
             for kind, driver in (("fsdax", "pfn"), ("devdax", "dax"))
-            for place, where in (("dev", "pmem"), ("mem", "ram"))
+            for where in MAPS
         },
     }
     for name, prepare in kinds.items():

@@ -30,7 +30,7 @@ def package(debs: Path, headers: str) -> Iterator[Record]:
         debs: a directory with two versions of the package: old.deb and new.deb.
         headers: the headers of the running kernel.
     """
-    device = Namespace("pfn", "pmem")
+    device = Namespace("pfn", "map=dev")
     with _overlay(headers) as root:
         table: dict[str, Callable[[], str]] = {
             "install": lambda: _install(root, debs / "old.deb"),

@@ -199,7 +199,7 @@ def private(modes: Modes, count: int, size: int, *, zones: bool) -> Iterator[Rec
 
 def fsdev(modes: Modes, count: int) -> Iterator[Record]:
     """Bind a device to devdax and fsdev in turn; each finds struct pages that the other used."""
-    for where in ("ram", "pmem"):
+    for where in ("map=mem", "map=dev"):
         Namespace("dax", where).bind()
         name = the_one("dax*.*", "/dev").name
         use = first_use.mapping(name)  # leaves a mapping in the folios of 2 MiB
@@ -222,7 +222,7 @@ def fsdev(modes: Modes, count: int) -> Iterator[Record]:
 
 def threads(modes: Modes, count: int) -> Iterator[Record]:
     """Bind once with mainline's loop, then `count` times with several threads."""
-    for kind, where in (("pfn", "ram"), ("dax", "pmem")):
+    for kind, where in (("pfn", "map=mem"), ("dax", "map=dev")):
         device = Namespace(kind, where)
         for number in range(count + 1):
             modes.choose("streaming" if number else "slow")
@@ -237,64 +237,66 @@ def scenario(name: str, args: argparse.Namespace) -> Iterator[Record]:
     count = args.rebinds
     modes = Modes(args.stock_module, tuple(args.modes.split(",")))
     table: dict[str, Callable[[], Iterator[Record]]] = {
-        "fsdax": lambda: fsdax(modes, count, "pmem"),
-        "fsdax-mem": lambda: fsdax(modes, count, "ram"),
-        "fsdax-files": lambda: on_device("pfn", "pmem", modes, checks.files),
-        "devdax": lambda: devdax(modes, count, "pmem"),
-        "devdax-mapping": lambda: on_device("dax", "pmem", modes, checks.mapping),
-        "devdax-mem": lambda: devdax(modes, count, "ram"),
-        "devdax-4k": lambda: devdax(modes, count, "pmem", mmap.PAGESIZE),
-        "devdax-4k-mem": lambda: devdax(modes, count, "ram", mmap.PAGESIZE),
-        "devdax-1g": lambda: devdax(modes, count, "pmem", LARGE_ALIGN),
-        "devdax-1g-mem": lambda: devdax(modes, count, "ram", LARGE_ALIGN),
-        "devdax-pins": lambda: on_device("dax", "pmem", modes, lambda _: pinned.devdax()),
-        "devdax-mem-pins": lambda: on_device("dax", "ram", modes, lambda _: pinned.devdax()),
-        "devdax-unbinds": lambda: on_device("dax", "pmem", modes, pinned.unbinds),
-        "devdax-mem-unbinds": lambda: on_device("dax", "ram", modes, pinned.unbinds),
+        "fsdax": lambda: fsdax(modes, count, "map=dev"),
+        "fsdax-mem": lambda: fsdax(modes, count, "map=mem"),
+        "fsdax-files": lambda: on_device("pfn", "map=dev", modes, checks.files),
+        "devdax": lambda: devdax(modes, count, "map=dev"),
+        "devdax-mapping": lambda: on_device("dax", "map=dev", modes, checks.mapping),
+        "devdax-mem": lambda: devdax(modes, count, "map=mem"),
+        "devdax-4k": lambda: devdax(modes, count, "map=dev", mmap.PAGESIZE),
+        "devdax-4k-mem": lambda: devdax(modes, count, "map=mem", mmap.PAGESIZE),
+        "devdax-1g": lambda: devdax(modes, count, "map=dev", LARGE_ALIGN),
+        "devdax-1g-mem": lambda: devdax(modes, count, "map=mem", LARGE_ALIGN),
+        "devdax-pins": lambda: on_device("dax", "map=dev", modes, lambda _: pinned.devdax()),
+        "devdax-mem-pins": lambda: on_device("dax", "map=mem", modes, lambda _: pinned.devdax()),
+        "devdax-unbinds": lambda: on_device("dax", "map=dev", modes, pinned.unbinds),
+        "devdax-mem-unbinds": lambda: on_device("dax", "map=mem", modes, pinned.unbinds),
         "devdax-1g-forks": lambda: on_device(
-            "dax", "ram", modes, lambda _: pinned.forks(), LARGE_ALIGN
+            "dax", "map=mem", modes, lambda _: pinned.forks(), LARGE_ALIGN
         ),
-        "shared-devdax-dev": lambda: shared_devdax(modes, "pmem"),
-        "shared-devdax-mem": lambda: shared_devdax(modes, "ram"),
-        "devdax-vfio": lambda: on_device("dax", "pmem", modes, lambda _: pinned.vfio()),
-        "devdax-mem-mapping": lambda: on_device("dax", "ram", modes, checks.mapping),
+        "shared-devdax-dev": lambda: shared_devdax(modes, "map=dev"),
+        "shared-devdax-mem": lambda: shared_devdax(modes, "map=mem"),
+        "devdax-vfio": lambda: on_device("dax", "map=dev", modes, lambda _: pinned.vfio()),
+        "devdax-mem-mapping": lambda: on_device("dax", "map=mem", modes, checks.mapping),
         "private": lambda: private(
             modes, count if args.host else min(count, 10), args.private_size, zones=not args.host
         ),
         "private-hmm": lambda: checks.hmm(args.selftests / "hmm-tests", args.hmm_module),
         "existing": lambda: existing(modes, count, args.device),
         "virtio-mem": hotadd.virtio_mem,
-        "kmem": lambda: on_device("dax", "pmem", modes, checks.kmem),
+        "kmem": lambda: on_device("dax", "map=dev", modes, checks.kmem),
         "kmem-again": lambda: on_device(
-            "dax", "pmem", modes, lambda _: ordinary.hotplug(count, modes)
+            "dax", "map=dev", modes, lambda _: ordinary.hotplug(count, modes)
         ),
         "boot": ordinary.boot,
         "background": background.everything,
         "background-stray": background.stray,
-        "migrate": lambda: on_device("dax", "pmem", modes, lambda _: moves.migrate(min(count, 10))),
+        "migrate": lambda: on_device(
+            "dax", "map=dev", modes, lambda _: moves.migrate(min(count, 10))
+        ),
         "folio": lambda: moves.copies(count, args.folio_module),
         "migrate-selftest": lambda: checks.selftest(args.selftests / "migration"),
         "machine-check": lambda: moves.machine_check(args.folio_module),
-        "fio-fsdax": lambda: on_device("pfn", "pmem", modes, foreign.fsdax),
-        "fio-fsdax-mem": lambda: on_device("pfn", "ram", modes, foreign.fsdax),
-        "fio-devdax": lambda: on_device("dax", "pmem", modes, foreign.devdax),
-        "stress": lambda: on_device("dax", "pmem", modes, foreign.stress),
+        "fio-fsdax": lambda: on_device("pfn", "map=dev", modes, foreign.fsdax),
+        "fio-fsdax-mem": lambda: on_device("pfn", "map=mem", modes, foreign.fsdax),
+        "fio-devdax": lambda: on_device("dax", "map=dev", modes, foreign.devdax),
+        "stress": lambda: on_device("dax", "map=dev", modes, foreign.stress),
         "selftests": lambda: foreign.selftests(args.selftests / "others"),
         "kmem-selftest": lambda: on_device(
-            "dax", "pmem", modes, lambda _: foreign.kmem(args.selftests / "dax")
+            "dax", "map=dev", modes, lambda _: foreign.kmem(args.selftests / "dax")
         ),
         "xfstests": lambda: given.xfstests(args.xfstests),
         "ndctl": lambda: given.ndctl(args.ndctl, Path(args.module).parent),
         "leaks": lambda: leaks.leaks(modes, count),
-        "shared-fsdax-mem": lambda: shared.fsdax(modes, "ram"),
-        "shared-fsdax-dev": lambda: shared.fsdax(modes, "pmem"),
-        "shared-fails-mem": lambda: shared.failing(modes, "ram"),
-        "shared-fails-dev": lambda: shared.failing(modes, "pmem"),
+        "shared-fsdax-mem": lambda: shared.fsdax(modes, "map=mem"),
+        "shared-fsdax-dev": lambda: shared.fsdax(modes, "map=dev"),
+        "shared-fails-mem": lambda: shared.failing(modes, "map=mem"),
+        "shared-fails-dev": lambda: shared.failing(modes, "map=dev"),
         "shared-flushes": lambda: shared.flushes(modes),
         "shared-writecache": lambda: shared.writecache(modes),
         "shared-limits": lambda: leaks.limits(modes),
-        "poison-fsdax": lambda: on_device("pfn", "pmem", modes, poison.fsdax),
-        "poison-devdax": lambda: on_device("dax", "pmem", modes, poison.devdax),
+        "poison-fsdax": lambda: on_device("pfn", "map=dev", modes, poison.fsdax),
+        "poison-devdax": lambda: on_device("dax", "map=dev", modes, poison.devdax),
         "stale-devices": lambda: stale.devices(args.private_size),
         "stale-offline": stale.offline,
         "fsdev": lambda: fsdev(modes.with_shared(), count),

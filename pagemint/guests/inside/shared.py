@@ -57,7 +57,7 @@ class _Fsdax(Namespace):
 
     def __init__(self, where: str, *, shares: bool) -> None:
         super().__init__("pfn", where)
-        self.reserved = where == "pmem"
+        self.reserved = where == "map=dev"
         self._shares = shares
         self.bind()
 
@@ -100,13 +100,13 @@ def shown() -> list[int]:
 def populated(path: Path, where: str) -> str:
     """Touch the first page of a devdax device; only that populates its section.
 
-    On the device (`pmem`) the first section holds the memmap, so it was written at the bind.
+    With map=dev the first section holds the memmap, so it was written at the bind.
     """
     before = shown() if SHARED.exists() else []
     with path.open("rb+", buffering=0) as file, mmap.mmap(file.fileno(), ALIGN) as memory:
         expect(not before or shown() == before, "a mapping populates sections")
         memory[0] = 1
-    wanted = 0 if where == "pmem" else 1
+    wanted = 0 if where == "map=dev" else 1
     changes = [old - new for old, new in zip(before, shown() if before else [], strict=True)]
     expect(changes in ([], [wanted, -wanted]), f"the sections changed by {changes}")
     return f"{wanted} by a page fault"
@@ -236,7 +236,7 @@ def _with_shared(
 
 def writecache(modes: Modes) -> Iterator[Record]:
     """Use a device as the cache of dm-writecache, which puts its pages into bios."""
-    yield from _with_shared(modes, "ram", {"dm-writecache": _cached})
+    yield from _with_shared(modes, "map=mem", {"dm-writecache": _cached})
 
 
 def _cached(device: _Fsdax) -> str:
@@ -261,7 +261,7 @@ def _cached(device: _Fsdax) -> str:
 def flushes(modes: Modes) -> Iterator[Record]:
     """Count the CPUs that flush their TLBs as page faults populate sections."""
     work = partial(_on, "ext4", SMALL["ext4"], work=_flushes)
-    yield from _with_shared(modes, "ram", {"flushes": work})
+    yield from _with_shared(modes, "map=mem", {"flushes": work})
 
 
 def _flushes(device: _Fsdax, path: Path) -> str:
@@ -286,7 +286,7 @@ def failing(modes: Modes, where: str) -> Iterator[Record]:
 
     If blocks are reserved, nothing is allocated, so nothing fails.
     """
-    work = _no_memory if where == "ram" else _reserved
+    work = _no_memory if where == "map=mem" else _reserved
     works = {
         f"no memory, {kind}": partial(_on, kind, command, work=work)
         for kind, command in SMALL.items()

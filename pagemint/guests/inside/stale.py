@@ -28,8 +28,8 @@ def devices(size: int) -> Iterator[Record]:
     """
     kinds: dict[str, Callable[[], Device]] = {
         "private": lambda: PrivateMemory(size),
-        "fsdax": lambda: Namespace("pfn", "ram"),
-        "devdax": lambda: Namespace("dax", "ram"),
+        "fsdax": lambda: Namespace("pfn", "map=mem"),
+        "devdax": lambda: Namespace("dax", "map=mem"),
     }
     for name, make in kinds.items():
         yield from check(f"memmap of {name}", _bound, make)

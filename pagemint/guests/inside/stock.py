@@ -53,14 +53,14 @@ def verified(
         large: whether to bind a device of compounds of 1 GiB instead.
     """
     kinds: dict[str, Callable[[], Device]] = {
-        "fsdax": lambda: Namespace("pfn", "pmem"),
-        "fsdax-mem": lambda: Namespace("pfn", "ram"),
-        "devdax": lambda: Namespace("dax", "pmem"),
-        "devdax-mem": lambda: Namespace("dax", "ram"),
+        "fsdax": lambda: Namespace("pfn", "map=dev"),
+        "fsdax-mem": lambda: Namespace("pfn", "map=mem"),
+        "devdax": lambda: Namespace("dax", "map=dev"),
+        "devdax-mem": lambda: Namespace("dax", "map=mem"),
         "private": lambda: PrivateMemory(size),
     }
     if large:
-        kinds = {"devdax-1g": lambda: Namespace("dax", "pmem", LARGE_ALIGN)}
+        kinds = {"devdax-1g": lambda: Namespace("dax", "map=dev", LARGE_ALIGN)}
     modes.choose("base")
     run("insmod", modes.filler, "verify=1", *parameters)
     for name, make in kinds.items():
@@ -94,7 +94,7 @@ def faults(modes: Modes, bench: str, cycles: int) -> Iterator[Record]:
     """
     modes.choose("base")
     for kind, driver in (("fsdax", "pfn"), ("devdax", "dax")):
-        for record in _faults(Namespace(driver, "pmem"), modes.filler, bench, cycles):
+        for record in _faults(Namespace(driver, "map=dev"), modes.filler, bench, cycles):
             if "check" in record:
                 record["check"] = f"{kind}: {record['check']}"
             yield record
