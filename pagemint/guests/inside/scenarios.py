@@ -192,9 +192,11 @@ def private(modes: Modes, count: int, size: int, *, zones: bool) -> Iterator[Rec
     # The pages belong to the node of the CPU that initialises them, and the hash has the node.
     cpus = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(cpus)})
-    device, use = PrivateMemory(size), first_use.folios()
-    yield from rebinds(device, modes.with_shared(), count, use, zones=zones)
-    os.sched_setaffinity(0, cpus)
+    try:
+        device, use = PrivateMemory(size), first_use.folios()
+        yield from rebinds(device, modes.with_shared(), count, use, zones=zones)
+    finally:
+        os.sched_setaffinity(0, cpus)
 
 
 def fsdev(modes: Modes, count: int) -> Iterator[Record]:
