@@ -73,8 +73,9 @@ def main(request: Request) -> int:
     scenario = "existing" if chosen else "private"
     with tempfile.TemporaryDirectory(prefix="pagemint-host-") as directory:
         file = Path(directory) / "records"
-        command = scenarios.command(kernel, scenario, request.rebinds, size, file)
-        command += ["--host", *(["--device", request.device] if request.device else [])]
+        command = scenarios.command(
+            kernel, scenario, request.rebinds, size, file, bare=True, device=request.device or ""
+        )
         with step(what):
             records = scenarios.run_here(command, what, file)
     # The workload has the name of the scenario that does the same in a guest.

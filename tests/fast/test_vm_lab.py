@@ -20,6 +20,7 @@ from pagemint.base.errors import Failure
 from pagemint.commands import guest_kernels
 from pagemint.guests.inside import checks as inside_checks
 from pagemint.guests.inside import devices, foreign
+from pagemint.guests.inside.settings import Settings
 from pagemint.guests.outside import binds, checks, lab, runs, scenarios, x86
 from pagemint.guests.outside.guest import Guest
 from pagemint.guests.outside.lab import Scenario
@@ -333,12 +334,18 @@ def test_a_guest_has_its_cpus_on_the_first_node_and_the_last(
     assert nodes == [f"memdev=node0,{first}", "memdev=node1", f"memdev=node2{last}"]
 
 
-def test_a_guest_may_see_this_machine_elsewhere() -> None:
-    records, host = Path("/tmp/records"), Path("/host")
-    command = scenarios.command(KERNEL, "fsdax", 2, 1 << 27, records, "python3", host)
-    assert command[2:5] == ["python3", "-m", "pagemint.guests.inside.scenarios"]
-    assert Path("/host/tmp/records") in command
-    assert all(word.is_relative_to(host) for word in command if isinstance(word, Path))
+def test_a_guest_may_see_this_machine_elsewhere(tmp_path: Path) -> None:
+    kernel = replace(KERNEL, arch=trees.ARM64, filler=Path("pagemint.ko"))
+    directories = {"selftests": Path("/tmp/selftests")}
+    records = tmp_path / "records"
+    command = scenarios.command(kernel, "fsdax", 2, 1 << 27, records, directories=directories)
+    program = ["python3", "-m", "pagemint.guests.inside.scenarios"]
+    assert command[2:] == [*program, f"/host{tmp_path}/settings"]
+    settings = Settings(**json.loads((tmp_path / "settings").read_text()))
+    assert settings.output == f"/host{records}"
+    assert settings.directory("selftests") == Path("/host/tmp/selftests")
+    modules = (settings.module, settings.folio_module, settings.hmm_module, settings.filler)
+    assert all(Path(path).is_relative_to("/host") for path in (*modules, settings.headers))
 
 
 @pytest.mark.parametrize(

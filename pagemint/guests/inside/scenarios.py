@@ -5,7 +5,6 @@ Needs root. Scenarios that make devices need ndctl; those that use them need dax
 mkfs.xfs, fio or stress-ng.
 """
 
-import argparse
 import itertools
 import json
 import mmap
@@ -56,6 +55,7 @@ from pagemint.guests.inside.devices import (
 from pagemint.guests.inside.first_use import Use
 from pagemint.guests.inside.inventory import Existing
 from pagemint.guests.inside.modes import Modes, counted, counts
+from pagemint.guests.inside.settings import Settings
 from pagemint.guests.inside.tracing import TRACE, calls
 
 SOILED = 64 << 20  # bytes of free memory that are filled before a memmap is hashed
@@ -234,151 +234,138 @@ def threads(modes: Modes, count: int) -> Iterator[Record]:
             device.unbind()
 
 
-def scenario(name: str, args: argparse.Namespace) -> Iterator[Record]:
-    """Return the records of a scenario."""
-    count = args.rebinds
-    modes = Modes(args.stock_module, tuple(args.modes.split(",")))
-    table: dict[str, Callable[[], Iterator[Record]]] = {
-        "fsdax": lambda: fsdax(modes, count, "map=dev"),
-        "fsdax-mem": lambda: fsdax(modes, count, "map=mem"),
-        "fsdax-files": lambda: on_device("pfn", "map=dev", modes, checks.files),
-        "devdax": lambda: devdax(modes, count, "map=dev"),
-        "devdax-mapping": lambda: on_device("dax", "map=dev", modes, checks.mapping),
-        "devdax-mem": lambda: devdax(modes, count, "map=mem"),
-        "devdax-4k": lambda: devdax(modes, count, "map=dev", mmap.PAGESIZE),
-        "devdax-4k-mem": lambda: devdax(modes, count, "map=mem", mmap.PAGESIZE),
-        "devdax-1g": lambda: devdax(modes, count, "map=dev", LARGE_ALIGN),
-        "devdax-1g-mem": lambda: devdax(modes, count, "map=mem", LARGE_ALIGN),
-        "devdax-pins": lambda: on_device("dax", "map=dev", modes, lambda _: pinned.devdax()),
-        "devdax-mem-pins": lambda: on_device("dax", "map=mem", modes, lambda _: pinned.devdax()),
-        "devdax-unbinds": lambda: on_device("dax", "map=dev", modes, pinned.unbinds),
-        "devdax-mem-unbinds": lambda: on_device("dax", "map=mem", modes, pinned.unbinds),
-        "devdax-1g-forks": lambda: on_device(
-            "dax", "map=mem", modes, lambda _: pinned.forks(), LARGE_ALIGN
-        ),
-        "shared-devdax-dev": lambda: shared_devdax(modes, "map=dev"),
-        "shared-devdax-mem": lambda: shared_devdax(modes, "map=mem"),
-        "devdax-vfio": lambda: on_device("dax", "map=dev", modes, lambda _: pinned.vfio()),
-        "devdax-mem-mapping": lambda: on_device("dax", "map=mem", modes, checks.mapping),
-        "private": lambda: private(
-            modes, count if args.host else min(count, 10), args.private_size, zones=not args.host
-        ),
-        "private-hmm": lambda: checks.hmm(args.selftests / "hmm-tests", args.hmm_module),
-        "existing": lambda: existing(modes, count, args.device),
-        "virtio-mem": hotadd.virtio_mem,
-        "kmem": lambda: on_device("dax", "map=dev", modes, checks.kmem),
-        "kmem-again": lambda: on_device(
-            "dax", "map=dev", modes, lambda _: ordinary.hotplug(count, modes)
-        ),
-        "boot": ordinary.boot,
-        "background": background.everything,
-        "background-stray": background.stray,
-        "migrate": lambda: on_device(
-            "dax", "map=dev", modes, lambda _: moves.migrate(min(count, 10))
-        ),
-        "folio": lambda: moves.copies(count, args.folio_module),
-        "migrate-selftest": lambda: checks.selftest(args.selftests / "migration"),
-        "machine-check": lambda: moves.machine_check(args.folio_module),
-        "fio-fsdax": lambda: on_device("pfn", "map=dev", modes, foreign.fsdax),
-        "fio-fsdax-mem": lambda: on_device("pfn", "map=mem", modes, foreign.fsdax),
-        "fio-devdax": lambda: on_device("dax", "map=dev", modes, foreign.devdax),
-        "stress": lambda: on_device("dax", "map=dev", modes, foreign.stress),
-        "selftests": lambda: foreign.selftests(args.selftests / "others"),
-        "kmem-selftest": lambda: on_device(
-            "dax", "map=dev", modes, lambda _: foreign.kmem(args.selftests / "dax")
-        ),
-        "xfstests": lambda: given.xfstests(args.xfstests),
-        "ndctl": lambda: given.ndctl(args.ndctl, Path(args.module).parent),
-        "leaks": lambda: leaks.leaks(modes, count),
-        "shared-fsdax-mem": lambda: shared.fsdax(modes, "map=mem"),
-        "shared-fsdax-dev": lambda: shared.fsdax(modes, "map=dev"),
-        "shared-fails-mem": lambda: shared.failing(modes, "map=mem"),
-        "shared-fails-dev": lambda: shared.failing(modes, "map=dev"),
-        "shared-flushes": lambda: shared.flushes(modes),
-        "shared-writecache": lambda: shared.writecache(modes),
-        "shared-limits": lambda: leaks.limits(modes),
-        "poison-fsdax": lambda: on_device("pfn", "map=dev", modes, poison.fsdax),
-        "poison-devdax": lambda: on_device("dax", "map=dev", modes, poison.devdax),
-        "stale-devices": lambda: stale.devices(args.private_size),
-        "stale-offline": stale.offline,
-        "fsdev": lambda: fsdev(modes.with_shared(), count),
-        "threads": lambda: threads(modes, count),
-        "edges-pressure": lambda: edges.pressure(modes, count, args.private_size),
-        "edges-cpus": lambda: edges.cpus(modes, count),
-        "edges-kexec": lambda: edges.kexec(
-            modes,
-            Path(args.headers, "arch/x86/boot/bzImage"),
-            args.output.with_name("before-kexec"),
-        ),
-        "operations": lambda: operations.everything(args.hmm_module),
-        "operations-boot-memory": operations.boot_memory,
-        "operations-hot-added": operations.hot_added,
-        "operations-on-device": operations.on_device,
-        "stock-operations": lambda: operations.stock(modes),
-        "stock-package": lambda: package.package(args.packages, args.headers),
-        "symbols": operations.symbols,
-        "host": lambda: host.checks_of(args.headers),
-        "stock-faults": lambda: stock.faults(modes, args.module, count),
-        "stock-stays-out": lambda: stock.stays_out(modes, count, args.private_size),
-        "stock-verify": lambda: stock.verified(modes, count, args.private_size, large=False),
-        "stock-verify-1g": lambda: stock.verified(modes, count, args.private_size, large=True),
-    }
-    if name not in table:
-        raise RuntimeError(f"there is no scenario {name}")
-    return table[name]()
+SCENARIOS: dict[str, Callable[[Settings], Iterator[Record]]] = {
+    "fsdax": lambda s: fsdax(s.modes, s.rebinds, "map=dev"),
+    "fsdax-mem": lambda s: fsdax(s.modes, s.rebinds, "map=mem"),
+    "fsdax-files": lambda s: on_device("pfn", "map=dev", s.modes, checks.files),
+    "devdax": lambda s: devdax(s.modes, s.rebinds, "map=dev"),
+    "devdax-mapping": lambda s: on_device("dax", "map=dev", s.modes, checks.mapping),
+    "devdax-mem": lambda s: devdax(s.modes, s.rebinds, "map=mem"),
+    "devdax-4k": lambda s: devdax(s.modes, s.rebinds, "map=dev", mmap.PAGESIZE),
+    "devdax-4k-mem": lambda s: devdax(s.modes, s.rebinds, "map=mem", mmap.PAGESIZE),
+    "devdax-1g": lambda s: devdax(s.modes, s.rebinds, "map=dev", LARGE_ALIGN),
+    "devdax-1g-mem": lambda s: devdax(s.modes, s.rebinds, "map=mem", LARGE_ALIGN),
+    "devdax-pins": lambda s: on_device("dax", "map=dev", s.modes, lambda _: pinned.devdax()),
+    "devdax-mem-pins": lambda s: on_device("dax", "map=mem", s.modes, lambda _: pinned.devdax()),
+    "devdax-unbinds": lambda s: on_device("dax", "map=dev", s.modes, pinned.unbinds),
+    "devdax-mem-unbinds": lambda s: on_device("dax", "map=mem", s.modes, pinned.unbinds),
+    "devdax-1g-forks": lambda s: on_device(
+        "dax", "map=mem", s.modes, lambda _: pinned.forks(), LARGE_ALIGN
+    ),
+    "shared-devdax-dev": lambda s: shared_devdax(s.modes, "map=dev"),
+    "shared-devdax-mem": lambda s: shared_devdax(s.modes, "map=mem"),
+    "devdax-vfio": lambda s: on_device("dax", "map=dev", s.modes, lambda _: pinned.vfio()),
+    "devdax-mem-mapping": lambda s: on_device("dax", "map=mem", s.modes, checks.mapping),
+    "private": lambda s: private(
+        s.modes, s.rebinds if s.bare else min(s.rebinds, 10), s.private_size, zones=not s.bare
+    ),
+    "private-hmm": lambda s: checks.hmm(s.directory("selftests") / "hmm-tests", s.hmm_module),
+    "existing": lambda s: existing(s.modes, s.rebinds, s.device),
+    "virtio-mem": lambda _: hotadd.virtio_mem(),
+    "kmem": lambda s: on_device("dax", "map=dev", s.modes, checks.kmem),
+    "kmem-again": lambda s: on_device(
+        "dax", "map=dev", s.modes, lambda _: ordinary.hotplug(s.rebinds, s.modes)
+    ),
+    "boot": lambda _: ordinary.boot(),
+    "background": lambda _: background.everything(),
+    "background-stray": lambda _: background.stray(),
+    "migrate": lambda s: on_device(
+        "dax", "map=dev", s.modes, lambda _: moves.migrate(min(s.rebinds, 10))
+    ),
+    "folio": lambda s: moves.copies(s.rebinds, s.folio_module),
+    "migrate-selftest": lambda s: checks.selftest(s.directory("selftests") / "migration"),
+    "machine-check": lambda s: moves.machine_check(s.folio_module),
+    "fio-fsdax": lambda s: on_device("pfn", "map=dev", s.modes, foreign.fsdax),
+    "fio-fsdax-mem": lambda s: on_device("pfn", "map=mem", s.modes, foreign.fsdax),
+    "fio-devdax": lambda s: on_device("dax", "map=dev", s.modes, foreign.devdax),
+    "stress": lambda s: on_device("dax", "map=dev", s.modes, foreign.stress),
+    "selftests": lambda s: foreign.selftests(s.directory("selftests") / "others"),
+    "kmem-selftest": lambda s: on_device(
+        "dax", "map=dev", s.modes, lambda _: foreign.kmem(s.directory("selftests") / "dax")
+    ),
+    "xfstests": lambda s: given.xfstests(s.directory("xfstests")),
+    "ndctl": lambda s: given.ndctl(s.directory("ndctl"), Path(s.module).parent),
+    "leaks": lambda s: leaks.leaks(s.modes, s.rebinds),
+    "shared-fsdax-mem": lambda s: shared.fsdax(s.modes, "map=mem"),
+    "shared-fsdax-dev": lambda s: shared.fsdax(s.modes, "map=dev"),
+    "shared-fails-mem": lambda s: shared.failing(s.modes, "map=mem"),
+    "shared-fails-dev": lambda s: shared.failing(s.modes, "map=dev"),
+    "shared-flushes": lambda s: shared.flushes(s.modes),
+    "shared-writecache": lambda s: shared.writecache(s.modes),
+    "shared-limits": lambda s: leaks.limits(s.modes),
+    "poison-fsdax": lambda s: on_device("pfn", "map=dev", s.modes, poison.fsdax),
+    "poison-devdax": lambda s: on_device("dax", "map=dev", s.modes, poison.devdax),
+    "stale-devices": lambda s: stale.devices(s.private_size),
+    "stale-offline": lambda _: stale.offline(),
+    "fsdev": lambda s: fsdev(s.modes.with_shared(), s.rebinds),
+    "threads": lambda s: threads(s.modes, s.rebinds),
+    "edges-pressure": lambda s: edges.pressure(s.modes, s.rebinds, s.private_size),
+    "edges-cpus": lambda s: edges.cpus(s.modes, s.rebinds),
+    "edges-kexec": lambda s: edges.kexec(
+        s.modes, Path(s.headers, "arch/x86/boot/bzImage"), Path(s.output).with_name("before-kexec")
+    ),
+    "operations": lambda s: operations.everything(s.hmm_module),
+    "operations-boot-memory": lambda _: operations.boot_memory(),
+    "operations-hot-added": lambda _: operations.hot_added(),
+    "operations-on-device": lambda _: operations.on_device(),
+    "stock-operations": lambda s: operations.stock(s.modes),
+    "stock-package": lambda s: package.package(s.directory("packages"), s.headers),
+    "symbols": lambda _: operations.symbols(),
+    "host": lambda s: host.checks_of(s.headers),
+    "stock-faults": lambda s: stock.faults(s.modes, s.module, s.rebinds),
+    "stock-stays-out": lambda s: stock.stays_out(s.modes, s.rebinds, s.private_size),
+    "stock-verify": lambda s: stock.verified(s.modes, s.rebinds, s.private_size, large=False),
+    "stock-verify-1g": lambda s: stock.verified(s.modes, s.rebinds, s.private_size, large=True),
+}
+"""The scenarios by their names."""
+
+
+def records(settings: Settings) -> Iterator[Record]:
+    """Run scenarios up to the first that fails; yield their records, and the error."""
+    name = "start"
+    try:
+        prepare(settings.module, drivers=bool(settings.filler) and not settings.bare)
+        for name in settings.scenarios:
+            # If the guest dies, the last record names the scenario that was running.
+            yield {"scenario": name, "running": "start"}
+            if name not in SCENARIOS:
+                raise RuntimeError(f"there is no scenario {name}")
+            for record in SCENARIOS[name](settings):
+                yield {"scenario": name, **record}
+    except (OSError, RuntimeError) as error:
+        yield {"scenario": name, "error": str(error)}
+
+
+def run_all(settings: Settings) -> int:
+    """Run scenarios, write their records, and undo everything; return the exit status."""
+    failed = False
+    with Path(settings.output).open("w", buffering=1) as output:
+
+        def write(record: Record) -> None:
+            nonlocal failed
+            failed |= "error" in record
+            output.write(json.dumps(record) + "\n")
+
+        try:
+            for record in records(settings):
+                write(record)
+        finally:
+            try:
+                if settings.bare:
+                    unload(settings.modes)
+            except (OSError, RuntimeError) as error:
+                write({"scenario": "unload", "error": str(error)})
+        if not failed:
+            write({"done": True})
+    return int(failed)
 
 
 def main() -> int:
-    """Run the scenarios that the command line names."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--scenario", required=True, help="names, separated by commas")
-    parser.add_argument("--rebinds", type=int, default=30, help="repetitions, in each mode")
-    parser.add_argument("--private-size", type=int, required=True, help="bytes")
-    parser.add_argument("--module", required=True, help="pagemint_guest.ko")
-    parser.add_argument("--folio-module", required=True, help="pagemint_folio.ko")
-    parser.add_argument("--hmm-module", required=True, help="test_hmm.ko")
-    parser.add_argument("--selftests", type=Path, default=Path(), help="directory of test programs")
-    parser.add_argument("--stock-module", default="", help="pagemint.ko, on a stock kernel")
-    parser.add_argument("--modes", default="", help="the modes of a patched kernel")
-    parser.add_argument("--xfstests", type=Path, default=Path(), help="directory of xfstests")
-    parser.add_argument("--ndctl", type=Path, default=Path(), help="build directory of ndctl")
-    parser.add_argument("--packages", type=Path, default=Path(), help="directory of .deb files")
-    parser.add_argument("--headers", default="", help="headers of the running kernel")
-    parser.add_argument("--device", default="", help="device of this machine, for `existing`")
-    parser.add_argument(
-        "--host", action="store_true", help="load no drivers; unload pagemint's modules"
-    )
-    parser.add_argument("--output", type=Path, required=True)
-    args = parser.parse_args()
+    """Run the scenarios of the settings in the file that the command line names."""
+    (file,) = sys.argv[1:]
     # SIGTERM raises, so that everything is undone as after a failure.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-    with args.output.open("w", buffering=1) as output:
-        name = "start"
-        failed = False
-
-        def fail(where: str, error: Exception) -> None:
-            nonlocal failed
-            failed = True
-            output.write(json.dumps({"scenario": where, "error": str(error)}) + "\n")
-
-        try:
-            prepare(args.module, drivers=bool(args.stock_module) and not args.host)
-            for name in args.scenario.split(","):
-                # If the guest dies, the last record names the scenario that was running.
-                output.write(json.dumps({"scenario": name, "running": "start"}) + "\n")
-                for record in scenario(name, args):
-                    output.write(json.dumps({"scenario": name, **record}) + "\n")
-        except (OSError, RuntimeError) as error:
-            fail(name, error)
-        finally:
-            try:
-                if args.host:
-                    unload(Modes(args.stock_module, ()))
-            except (OSError, RuntimeError) as error:
-                fail("unload", error)
-        if not failed:
-            output.write(json.dumps({"done": True}) + "\n")
-    return 1 if failed else 0
+    return run_all(Settings(**json.loads(Path(file).read_text())))
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@
 import re
 import shlex
 import shutil
-import sys
 import tempfile
 from pathlib import Path
 
@@ -24,9 +23,6 @@ _TROUBLE = re.compile(
     r"|suspicious RCU|blocked for more than|stalls? on CPU|new suspected memory leaks"
     r"|^ *not ok \d"
 )
-
-_INSIDE = {trees.X86: (sys.executable, Path("/")), trees.ARM64: ("python3", arm64.HOST)}
-"""The Python interpreter in a guest, and the directory with this machine's files there."""
 
 
 class Guest(GuestSettings):
@@ -50,12 +46,11 @@ class Guest(GuestSettings):
         """
         shared = Path(tempfile.mkdtemp(prefix="pagemint-vm-"))
         records_file, console = shared / "records", shared / "console"
-        python, host = _INSIDE[kernel.arch]
-        command = scenarios.command(kernel, names, rebinds, private, records_file, python, host)
-        for option, directory in self.directories.items():
-            command += [f"--{option}", directory]
+        command = scenarios.command(
+            kernel, names, rebinds, private, records_file, directories=self.directories
+        )
         # The script's words have paths of any length, and a kernel's command line has its limit.
-        (shared / "command").write_text(f"{shlex.join(map(str, command))}\n")
+        (shared / "command").write_text(f"{shlex.join(command)}\n")
         what = f"the guest with the {kernel.variant} kernel"
         ended = ""
         try:

@@ -18,8 +18,8 @@ class GuestSettings:
             last node.
         options: further options of QEMU.
         append: further words of the kernel's command line.
-        directories: further directories for the scenarios, by the names of the options of
-            inside/scenarios.py that take them.
+        directories: further directories for the scenarios, by the names that inside/scenarios.py
+            gives them.
         regions: number of equal parts of the pmem, each with a device; x86 only.
         inset: bytes cut off at both ends of each part, which stay ordinary memory: a device then
             begins and ends within a section, or apart from the next one; x86 only.
