@@ -14,7 +14,7 @@ from pagemint.trees import image, patches, trees
 
 pytestmark = LONG
 
-SCENARIOS = [part for scenario in BIND_SCENARIOS.values() for part in scenario.parts]
+PARTS = [part for scenario in BIND_SCENARIOS.values() for part in scenario.parts]
 
 
 @pytest.fixture(scope="module", params=WHOLE)
@@ -32,14 +32,14 @@ def guests(line: str) -> dict[str, tuple[list[Record], str]]:
     )
     kernels = (image.kernel(base, lab.fragments), image.kernel(patched, (*lab.fragments, "kunit")))
     guest = Guest("tcg", DEVICE, 900)
-    return {kernel.variant: guest.run(kernel, ",".join(SCENARIOS), 2, DEVICE) for kernel in kernels}
+    return {kernel.variant: guest.run(kernel, ",".join(PARTS), 2, DEVICE) for kernel in kernels}
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS)
+@pytest.mark.parametrize("part", PARTS)
 def test_both_kernels_leave_the_same_memmap(
-    scenario: str, line: str, guests: dict[str, tuple[list[Record], str]]
+    part: str, line: str, guests: dict[str, tuple[list[Record], str]]
 ) -> None:
-    check_memmaps(scenario, guests, patches.modes(line))
+    check_memmaps(part, guests, patches.modes(line))
 
 
 def test_the_kunit_suites_pass(line: str, guests: dict[str, tuple[list[Record], str]]) -> None:
