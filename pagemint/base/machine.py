@@ -2,15 +2,15 @@
 """This machine: its memory, CPUs and compiler, and its description in a result.
 
 A cgroup can allow less memory and fewer CPUs than the machine has, and each cgroup above it, too.
-A process can be bound to some CPUs. Functions that take `root` read /proc and the cgroups below it.
+Limits of cgroup version 1 are ignored. A process can be bound to some CPUs. Functions that take
+`root` read /proc and the cgroups below it.
 """
 
 import datetime
 import os
 import platform
 import sys
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection
 from functools import cache as once
 from pathlib import Path
 from typing import Any
@@ -19,26 +19,6 @@ from pagemint import __version__
 from pagemint.base.run import run
 
 _ROOT = Path("/")
-
-
-@dataclass(frozen=True)
-class _Cgroup:
-    """A cgroup of this process, or one above it.
-
-    Attributes:
-        name: its path below the mount.
-        path: its directory.
-        unified: whether it is one of version 2.
-    """
-
-    name: str
-    path: Path
-    unified: bool
-
-    def value(self, unified: str, legacy: str) -> int | None:
-        """Return the first number in its file of this name; None without one, or without limit."""
-        words = _read(self.path / (unified if self.unified else legacy)).split()
-        return int(words[0]) if words and words[0].isdecimal() else None
 
 
 def memory(root: Path = _ROOT) -> dict[str, int]:
@@ -70,12 +50,10 @@ def cpus(root: Path = _ROOT) -> int:
     allowed = status.get("Cpus_allowed_list:", "")
     spans = [span.split("-") for span in allowed.split(",") if span]
     counts = [sum(int(ends[-1]) - int(ends[0]) + 1 for ends in spans) or os.cpu_count() or 1]
-    for group in _cgroups("cpu", root):
-        quota = group.value("cpu.max", "cpu.cfs_quota_us")
-        if quota is not None:
-            words = _read(group.path / "cpu.max").split()
-            period = int(words[1]) if group.unified else group.value("", "cpu.cfs_period_us")
-            counts.append(quota // (period or 100_000))
+    for group in _cgroups(root).values():
+        quota, _, period = _read(group / "cpu.max").partition(" ")
+        if quota.isdecimal():
+            counts.append(int(quota) // int(period))
     return max(min(counts), 1)
 
 
@@ -87,46 +65,40 @@ def oom_kills(root: Path = _ROOT) -> int:
 def _left(root: Path) -> tuple[int, str]:
     """Return the least bytes that a cgroup leaves, and its name."""
     least = (sys.maxsize, "")
-    for group in _cgroups("memory", root):
-        limits = [
-            group.value("memory.max", "memory.limit_in_bytes"),
-            group.value("memory.high", ""),
-        ]
+    for name, group in _cgroups(root).items():
+        limits = [_number(group / "memory.max"), _number(group / "memory.high")]
         limit = min((bound for bound in limits if bound is not None), default=None)
-        used = group.value("memory.current", "memory.usage_in_bytes")
+        used = _number(group / "memory.current")
         if limit is None or used is None:
             continue
-        stat = _fields(group.path / "memory.stat")
-        prefix = "" if group.unified else "total_"
+        stat = _fields(group / "memory.stat")
         # The kernel frees pages of files before it kills.
-        cached = sum(int(stat.get(f"{prefix}{state}_file", 0)) for state in ("active", "inactive"))
-        least = min(least, (max(limit - used + cached, 0), group.name))
+        cached = sum(int(stat.get(f"{state}_file", 0)) for state in ("active", "inactive"))
+        least = min(least, (max(limit - used + cached, 0), name))
     return least
 
 
-def _cgroups(controller: str, root: Path) -> Iterator[_Cgroup]:
-    """Yield the cgroups of this process that can have a controller, each with those above it."""
-    inside: dict[str, str] = {}
-    for line in _read(root / "proc/self/cgroup").splitlines():
-        _, controllers, path = line.split(":", 2)
-        inside |= dict.fromkeys(controllers.split(","), path)
+def _cgroups(root: Path) -> dict[str, Path]:
+    """Return the directories of this process's cgroup and of those above it, by name."""
+    lines = _read(root / "proc/self/cgroup").splitlines()
+    mine = next((line[3:] for line in lines if line.startswith("0::")), "")
+    groups = {}
     for line in _read(root / "proc/self/mountinfo").splitlines():
         first, _, last = line.partition(" - ")
-        # Spaces in these paths are octal.
-        top, mount = (field.replace("\\040", " ") for field in first.split()[3:5])
-        kind, _, settings = (last.split() + [""] * 3)[:3]
-        unified = kind == "cgroup2"
-        mine = inside.get("" if unified else controller)
-        if mine is None or not (
-            unified or (kind == "cgroup" and controller in settings.split(","))
-        ):
-            continue
-        # In a container, the mount can begin at its cgroup, or the path be of another one.
-        below = mine.removeprefix(top) if mine.startswith(top) else ""
-        here = Path(below.strip("/"))
-        base = root / mount.lstrip("/")
-        for folder in (here, *here.parents):
-            yield _Cgroup(f"/{folder}" if folder.name else "/", base / folder, unified)
+        if last.startswith("cgroup2 "):
+            # Spaces in these paths are octal.
+            top, mount = (field.replace("\\040", " ") for field in first.split()[3:5])
+            # In a container, the mount can begin at its cgroup, or the path be of another one.
+            here = Path(mine.removeprefix(top).strip("/") if mine.startswith(top) else "")
+            for folder in (here, *here.parents):
+                groups[f"/{folder}" if folder.name else "/"] = root / mount.lstrip("/") / folder
+    return groups
+
+
+def _number(file: Path) -> int | None:
+    """Return the number in a file; None if it has none, as that of a limit without one."""
+    text = _read(file).strip()
+    return int(text) if text.isdecimal() else None
 
 
 def _fields(file: Path) -> dict[str, str]:

@@ -9,11 +9,7 @@ from pagemint.base import machine
 
 _GB = 10**9
 _FREE = 8 * 1024**3  # bytes of MemAvailable
-_V2 = "29 22 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw\n"
-_V1 = (
-    "31 22 0:28 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"
-    "32 22 0:29 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n"
-)
+_MOUNT = "29 22 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw\n"
 
 
 def _tree(root: Path, files: dict[str, str]) -> Path:
@@ -28,9 +24,9 @@ def _tree(root: Path, files: dict[str, str]) -> Path:
     return root
 
 
-def _v2(**groups: object) -> dict[str, str]:
-    """Return a tree of version 2: the process is in /a/b c; the keys are FILE_GROUP."""
-    files = {"proc/self/cgroup": "0::/a/b c\n", "proc/self/mountinfo": _V2}
+def _cgroup(**groups: object) -> dict[str, str]:
+    """Return a tree; the process is in /a/b c; the keys are FILE_GROUP."""
+    files = {"proc/self/cgroup": "0::/a/b c\n", "proc/self/mountinfo": _MOUNT}
     for key, value in groups.items():
         file, group = key.rsplit("_", 1)
         where = {"a": "a", "b": "a/b c"}[group]
@@ -38,63 +34,35 @@ def _v2(**groups: object) -> dict[str, str]:
     return files
 
 
-def _v1(**groups: object) -> dict[str, str]:
-    """Return a tree of version 1, with the process in /a/b of both controllers."""
-    files = {
-        "proc/self/cgroup": "4:memory:/a/b\n3:cpu,cpuacct:/a/b\n0::/\n",
-        "proc/self/mountinfo": _V1,
-    }
-    for key, value in groups.items():
-        file, group = key.rsplit("_", 1)
-        folder = "memory" if file.startswith("memory") else "cpu,cpuacct"
-        where = f"sys/fs/cgroup/{folder}/{'a/b' if group == 'b' else 'a'}"
-        files[f"{where}/{file.replace('_', '.', 1)}"] = f"{value}\n"
-    return files
-
-
 _MEMORY = {
     "no cgroup": ({}, _FREE, ""),
-    "v2 max": (_v2(memory_max_b="max", memory_current_b=1), _FREE, ""),
-    "v2": (_v2(memory_max_b=4 * _GB, memory_current_b=_GB), 3 * _GB, "/a/b c"),
-    "v2, the one above is smaller": (
-        _v2(memory_max_a=2 * _GB, memory_current_a=_GB)
-        | _v2(memory_max_b=4 * _GB, memory_current_b=0),
+    "no limit in the cgroup": (_cgroup(memory_max_b="max", memory_current_b=1), _FREE, ""),
+    "a limit": (_cgroup(memory_max_b=4 * _GB, memory_current_b=_GB), 3 * _GB, "/a/b c"),
+    "the one above is smaller": (
+        _cgroup(memory_max_a=2 * _GB, memory_current_a=_GB)
+        | _cgroup(memory_max_b=4 * _GB, memory_current_b=0),
         *(_GB, "/a"),
     ),
-    "v2, slowed down before its limit": (
-        _v2(memory_max_a="max", memory_high_a=_GB, memory_current_a=0),
+    "slowed down before its limit": (
+        _cgroup(memory_max_a="max", memory_high_a=_GB, memory_current_a=0),
         *(_GB, "/a"),
     ),
-    "v2, files are cached": (
-        _v2(
+    "files are cached": (
+        _cgroup(
             memory_max_b=4 * _GB,
             memory_current_b=3 * _GB,
             memory_stat_b=f"anon 5\ninactive_file {_GB}\nactive_file {_GB}",
         ),
         *(3 * _GB, "/a/b c"),
     ),
-    "v2, over its limit": (_v2(memory_max_b=_GB, memory_current_b=2 * _GB), 0, "/a/b c"),
-    "v2, more than there is": (_v2(memory_max_b=100 * _GB, memory_current_b=0), _FREE, ""),
-    "v1, no limit": (
-        _v1(memory_limit_in_bytes_b=2**63 - 4096, memory_usage_in_bytes_b=0),
-        *(_FREE, ""),
-    ),
-    "v1, the one above is smaller": (
-        _v1(
-            memory_limit_in_bytes_a=400_000_000,
-            memory_usage_in_bytes_a=100_000_000,
-            memory_limit_in_bytes_b=_GB,
-            memory_usage_in_bytes_b=0,
-            memory_stat_a="inactive_file 7\ntotal_inactive_file 50000000",
-        ),
-        *(350_000_000, "/a"),
-    ),
-    "v1, the mount begins at the cgroup of a container": (
+    "over its limit": (_cgroup(memory_max_b=_GB, memory_current_b=2 * _GB), 0, "/a/b c"),
+    "more than there is": (_cgroup(memory_max_b=100 * _GB, memory_current_b=0), _FREE, ""),
+    "the mount begins at the cgroup of a container": (
         {
-            "proc/self/cgroup": "4:memory:/docker/123\n",
-            "proc/self/mountinfo": _V1.replace(" / /sys", " /docker/123 /sys", 1),
-            "sys/fs/cgroup/memory/memory.limit_in_bytes": f"{_GB}\n",
-            "sys/fs/cgroup/memory/memory.usage_in_bytes": "0\n",
+            "proc/self/cgroup": "0::/docker/123\n",
+            "proc/self/mountinfo": _MOUNT.replace(" / ", " /docker/123 ", 1),
+            "sys/fs/cgroup/memory.max": f"{_GB}\n",
+            "sys/fs/cgroup/memory.current": "0\n",
         },
         *(_GB, "/"),
     ),
@@ -112,12 +80,10 @@ def test_memory_is_what_the_least_limit_leaves(
 _CPUS = {
     "no limit": ({}, 8),
     "affinity": ({"proc/self/status": "Cpus_allowed_list:\t0,2-3,9\n"}, 4),
-    "v2 max": (_v2(cpu_max_b="max 100000"), 8),
-    "v2": (_v2(cpu_max_b="350000 100000"), 3),
-    "v2, half a CPU": (_v2(cpu_max_b="50000 100000"), 1),
-    "v2, above": (_v2(cpu_max_a="40000 20000", cpu_max_b="max 100000"), 2),
-    "v1, no limit": (_v1(cpu_cfs_quota_us_b=-1, cpu_cfs_period_us_b=10**5), 8),
-    "v1, above": (_v1(cpu_cfs_quota_us_a=300_000, cpu_cfs_period_us_a=10**5), 3),
+    "no limit in the cgroup": (_cgroup(cpu_max_b="max 100000"), 8),
+    "a limit": (_cgroup(cpu_max_b="350000 100000"), 3),
+    "half a CPU": (_cgroup(cpu_max_b="50000 100000"), 1),
+    "above": (_cgroup(cpu_max_a="40000 20000", cpu_max_b="max 100000"), 2),
 }
 
 
