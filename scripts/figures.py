@@ -2,9 +2,11 @@
 """Writes the figures in the messages and cover letters of the series again, from docs/results.
 
 A text with figures has a file `figures` beside it: the names of the results that they come from,
-and a line for each figure, in the order of the text: its value there, and a call of `_Times` or
-`_Counts` that returns it. `make figures` writes both again. To take the figures from another
-result, change its name first.
+and a line for each figure, in the order of the text: its value there, and a call that returns it.
+`make figures` writes both again. To take the figures from another result, change its name first.
+
+A call is a name of _OF_RESULT, without arguments; or a name of _OF_ROW or _OF_COUNTS, with the
+arguments of _row() or _counts().
 """
 
 import ast
@@ -12,7 +14,8 @@ import re
 import statistics
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from pagemint import cli
@@ -21,7 +24,7 @@ from pagemint.base.errors import Failure
 from pagemint.base.sizes import format_size, parse_size
 from pagemint.results import counted, estimates, reader
 from pagemint.results.cases import limit_of
-from pagemint.results.rows import Counts, Result, Row
+from pagemint.results.rows import Counts, Limit, Result, Row
 from pagemint.results.verdict import are_pairs
 from pagemint.words import PAGE
 
@@ -48,7 +51,6 @@ def written_again(listed: Path) -> tuple[str, str]:
     """
     heads = [line for line in listed.read_text().splitlines() if line.endswith(".json")]
     results = [reader.read(str(files.RESULTS / name)) for name in heads]
-    sources = [_Counts(result) if result.counts else _Times(result) for result in results]
     text, at, lines = text_of(listed).read_text(), 0, list(heads)
     for was, call in _figures(listed):
         words = r"\s+".join(map(re.escape, was.split()))
@@ -56,7 +58,7 @@ def written_again(listed: Path) -> tuple[str, str]:
         if not place:
             where = text_of(listed).relative_to(files.KERNEL)
             raise Failure(f"{where} lacks the figure {was}", f"mend it or {listed.name} beside it")
-        value = _value(call, sources, listed)
+        value = _value(call, results, listed)
         if value == was:
             at = place.end()
         else:
@@ -79,161 +81,124 @@ def main() -> int:
 
 
 class _MissingError(Exception):
-    """A result does not have a figure; the text names it."""
+    """A result does not have a figure."""
 
 
-class _Times:
-    """The figures of a bench; all are returned as text.
+def _machine(result: Result) -> str:
+    host = result.host
+    what = "a virtual machine" if host.virtual else "a machine"
+    family, model, *_ = [*host.family_model_stepping, 0, 0]
+    count = f"{host.cpus} {'CPU' if host.cpus == 1 else 'CPUs'}"
+    return f"{what} with {count} ({host.cpu}, family {family}, model {model})"
 
-    A call names a row by its workload and variant, and by further fields of its case: threads,
-    returns, function, cpu_class, folio_bytes, block_bytes, or block="128 MiB" for the last. The
-    defaults are one thread, plain returns and the largest device.
+
+def _fsdax(result: Result) -> Row:
+    return _row(result, "fsdax", "base")
+
+
+def _walk_ms(row: Row) -> float:
+    if not row.walk_ms:
+        raise _MissingError
+    return statistics.median(row.walk_ms)
+
+
+def _limit(row: Row, result: Result) -> Limit:
+    limit = limit_of(row.case, result.limits)
+    if limit is None:
+        raise _MissingError
+    return limit
+
+
+def _speedup(row: Row, result: Result) -> float:
+    """Return the smaller of two ratios: the median of the paired ones, that of the fastest runs."""
+    # Base always runs in one thread.
+    case = replace(row.case, threads=1)
+    base = next((each for each in result.rows if (each.variant, each.case) == ("base", case)), None)
+    if base is None:
+        raise _MissingError
+    return estimates.gain(base.runs_ms, row.runs_ms, paired=are_pairs(result)).headline
+
+
+def _measured(measure: str, unit: str = "") -> Callable[[Counts], str]:
+    """Return the function that words a measure; `unit` is left out of the words."""
+    of = counted.MEASURES[measure]
+    return lambda counts: counted.in_words(of(counts), measure).removesuffix(unit)
+
+
+_OF_RESULT: dict[str, Callable[[Result], str]] = {
+    "machine": _machine,  # "a virtual machine with 2 CPUs (AMD EPYC, family 25, model 1)"
+    "linux": lambda result: result.kernel.version,
+    "most_threads": lambda result: str(max(row.case.threads for row in result.rows)),
+    # Of fsdax on base, on the largest device:
+    "runs": lambda result: str(len(_fsdax(result).runs_ms)),
+    "size": lambda result: format_size(_fsdax(result).case.device_bytes),
+    "pages": lambda result: f"{_fsdax(result).case.pages:,}",
+    # The best plain loop of streaming stores in one thread: "25.0 GB/s"
+    "fill_limit": lambda result: (
+        f"{estimates.limit_bytes_per_s(_limit(_fsdax(result), result)) / 1e9:.1f} GB/s"
+    ),
+}
+
+_OF_ROW: dict[str, Callable[[Row, Result], str]] = {
+    "ms": lambda row, _: f"{_median(row):.1f}",
+    "fastest_ms": lambda row, _: f"{min(row.runs_ms):.1f}",
+    "ns": lambda row, _: f"{_median(row) * 1e6 / row.case.pages:.1f}",  # a page
+    "walk_ns": lambda row, _: f"{_walk_ms(row) * 1e6 / row.case.pages:.1f}",  # freeing a page
+    "step_ns": lambda row, _: f"{_median(row) * 1e6 / row.case.times:,.0f}",
+    "gb_per_s": lambda row, _: (
+        f"{estimates.bytes_per_s(_median(row), PAGE * row.case.pages) / 1e9:.1f}"
+    ),
+    "speedup": lambda row, result: f"{_speedup(row, result):.2f}",
+    # The time at the limit over the time of the row, 1 at the limit itself.
+    "of_limit": lambda row, result: f"{estimates.share_of_limit(_limit(row, result), row):.2f}",
+}
+
+_OF_COUNTS: dict[str, Callable[[Counts], str]] = {
+    "instructions": _measured("instructions"),  # "178 M"
+    "millions": _measured("instructions", " M"),
+    "stored": _measured("bytes stored"),  # "64.2 MiB"
+    "mib": _measured("bytes stored", " MiB"),
+    "calls": lambda counts: str(counts.calls),
+}
+
+
+def _row(result: Result, workload: str, *names: str, **case: object) -> Row:
+    """Return the row of the largest device.
+
+    Args:
+        result: a bench.
+        workload: its workload.
+        names: its variant; before it the step of an operation, if it is of one.
+        case: further fields of its case: threads, returns, function, cpu_class, folio_bytes,
+            block_bytes, or block="128 MiB" for the last. Without them it is that of one thread,
+            and of plain returns.
     """
-
-    def __init__(self, result: Result) -> None:
-        self._result = result
-
-    def machine(self) -> str:
-        """The machine: "a virtual machine with 2 CPUs (AMD EPYC, family 25, model 1)"."""
-        host = self._result.host
-        what = "a virtual machine" if host.virtual else "a machine"
-        family, model, *_ = [*host.family_model_stepping, 0, 0]
-        count = f"{host.cpus} {'CPU' if host.cpus == 1 else 'CPUs'}"
-        return f"{what} with {count} ({host.cpu}, family {family}, model {model})"
-
-    def linux(self) -> str:
-        """The kernel version that was measured: "7.3.4"."""
-        return self._result.kernel.version
-
-    def runs(self) -> int:
-        """The number of runs of fsdax on base, on the largest device."""
-        return len(self._row("fsdax", "base", {}).runs_ms)
-
-    def size(self) -> str:
-        """The largest device: "100 GB"."""
-        return format_size(self._row("fsdax", "base", {}).case.device_bytes)
-
-    def pages(self) -> str:
-        """The struct pages of that device: "24,414,062"."""
-        return f"{self._row('fsdax', 'base', {}).case.pages:,}"
-
-    def most_threads(self) -> int:
-        """The most threads that shared work."""
-        return max(row.case.threads for row in self._result.rows)
-
-    def fill_limit(self) -> str:
-        """The speed of the best plain loop of streaming stores in one thread: "25.0 GB/s"."""
-        limit = limit_of(self._row("fsdax", "base", {}).case, self._result.limits)
-        if limit is None:
-            raise _MissingError("the fill limit")
-        return f"{estimates.limit_bytes_per_s(limit) / 1e9:.1f} GB/s"
-
-    def ms(self, workload: str, variant: str, **case: object) -> str:
-        """Milliseconds."""
-        return f"{_median(self._row(workload, variant, case)):.1f}"
-
-    def ns(self, workload: str, variant: str, **case: object) -> str:
-        """Nanoseconds a page."""
-        row = self._row(workload, variant, case)
-        return f"{_median(row) * 1e6 / row.case.pages:.1f}"
-
-    def step_ns(self, workload: str, step: str, variant: str) -> str:
-        """Nanoseconds of one step of an operation: "1,687"."""
-        row = self._row(workload, variant, {"operation": step})
-        return f"{_median(row) * 1e6 / row.case.times:,.0f}"
-
-    def walk_ns(self, workload: str, variant: str, **case: object) -> str:
-        """Nanoseconds a page of the walk that frees the pages."""
-        row = self._row(workload, variant, case)
-        if not row.walk_ms:
-            raise _MissingError(f"the walk of {_named(workload, variant, case)}")
-        return f"{statistics.median(row.walk_ms) * 1e6 / row.case.pages:.1f}"
-
-    def gb_per_s(self, workload: str, variant: str, **case: object) -> str:
-        """Gigabytes a second of a copy."""
-        row = self._row(workload, variant, case)
-        return f"{estimates.bytes_per_s(_median(row), PAGE * row.case.pages) / 1e9:.1f}"
-
-    def fastest_ms(self, workload: str, variant: str, **case: object) -> str:
-        """Milliseconds of the fastest run."""
-        return f"{min(self._row(workload, variant, case).runs_ms):.1f}"
-
-    def speedup(self, workload: str, variant: str, **case: object) -> str:
-        """How many times as fast as base: "1.61".
-
-        The smaller of two ratios: the median of the paired ratios, and that of the fastest runs.
-        """
-        # Base always runs in one thread.
-        base = self._row(workload, "base", {**case, "threads": 1})
-        mine = self._row(workload, variant, case)
-        paired = are_pairs(self._result)
-        return f"{estimates.gain(base.runs_ms, mine.runs_ms, paired=paired).headline:.2f}"
-
-    def of_limit(self, workload: str, variant: str, **case: object) -> str:
-        """The time at the limit over the time of the row, 1 at the limit itself: "0.99"."""
-        row = self._row(workload, variant, case)
-        limit = limit_of(row.case, self._result.limits)
-        if limit is None:
-            raise _MissingError(f"the limit beside {_named(workload, variant, case)}")
-        return f"{estimates.share_of_limit(limit, row):.2f}"
-
-    def _row(self, workload: str, variant: str, case: dict[str, object]) -> Row:
-        wanted = {"workload": workload, "threads": 1, **case}
-        if "block" in wanted:
-            wanted["block_bytes"] = parse_size(str(wanted.pop("block")))
-        # Copies and steps do not return for each page: they are timed with one kind of returns.
-        if workload != "folio" and "operation" not in wanted:
-            wanted.setdefault("returns", "plain")
-        rows = [
-            row
-            for row in self._result.rows
-            if row.variant == variant
-            and all(getattr(row.case, name) == value for name, value in wanted.items())
-        ]
-        if not rows:
-            raise _MissingError(_named(workload, variant, case))
-        return max(rows, key=lambda row: row.case.device_bytes)
+    *step, variant = names
+    wanted = {"workload": workload, "threads": 1, **case}
+    if step:
+        wanted["operation"] = step[0]
+    if "block" in wanted:
+        wanted["block_bytes"] = parse_size(str(wanted.pop("block")))
+    # Copies and steps do not return for each page: they are timed with one kind of returns.
+    if workload != "folio" and "operation" not in wanted:
+        wanted.setdefault("returns", "plain")
+    rows = [
+        row
+        for row in result.rows
+        if row.variant == variant
+        and all(getattr(row.case, name) == value for name, value in wanted.items())
+    ]
+    if not rows:
+        raise _MissingError
+    return max(rows, key=lambda row: row.case.device_bytes)
 
 
-class _Counts:
-    """The figures of counted operations; all are returned as text.
-
-    A call names an operation, a tree (base or patched) and, for a part of the operation, a
-    function.
-    """
-
-    def __init__(self, result: Result) -> None:
-        self._operations = result.counts
-
-    def instructions(self, operation: str, tree: str, function: str = "") -> str:
-        """Instructions: "178 M"."""
-        return self._measured("instructions", operation, tree, function)
-
-    def stored(self, operation: str, tree: str, function: str = "") -> str:
-        """Bytes stored: "64.2 MiB"."""
-        return self._measured("bytes stored", operation, tree, function)
-
-    def millions(self, operation: str, tree: str, function: str = "") -> str:
-        """Instructions in millions: "178"."""
-        return self.instructions(operation, tree, function).removesuffix(" M")
-
-    def mib(self, operation: str, tree: str, function: str = "") -> str:
-        """Bytes stored in MiB: "64.2"."""
-        return self.stored(operation, tree, function).removesuffix(" MiB")
-
-    def calls(self, operation: str, tree: str, function: str) -> str:
-        """Calls of a function."""
-        return str(self._counts(operation, tree, function).calls)
-
-    def _measured(self, measure: str, operation: str, tree: str, function: str) -> str:
-        counts = self._counts(operation, tree, function)
-        return counted.in_words(counted.MEASURES[measure](counts), measure)
-
-    def _counts(self, operation: str, tree: str, function: str) -> Counts:
-        for entry in self._operations:
-            if (entry.name, entry.tree) == (operation, tree) and function in ("", *entry.functions):
-                return entry.functions[function] if function else entry.total
-        raise _MissingError(f"the count of {' '.join(filter(None, (function, operation, tree)))}")
+def _counts(result: Result, operation: str, tree: str, function: str = "") -> Counts:
+    """Return the counts of an operation, or of a function in it, on the tree base or patched."""
+    for entry in result.counts:
+        if (entry.name, entry.tree) == (operation, tree) and function in ("", *entry.functions):
+            return entry.functions[function] if function else entry.total
+    raise _MissingError
 
 
 def _figures(listed: Path) -> Iterator[tuple[str, str]]:
@@ -244,19 +209,24 @@ def _figures(listed: Path) -> Iterator[tuple[str, str]]:
             yield value, call
 
 
-def _value(call: str, sources: list[_Times | _Counts], listed: Path) -> str:
+def _value(call: str, results: list[Result], listed: Path) -> str:
     """Return what a call of a list returns: literals are its only arguments."""
     tree = ast.parse(call, mode="eval").body
     assert isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name), call
     given = [ast.literal_eval(argument) for argument in tree.args]
     named = {word.arg or "": ast.literal_eval(word.value) for word in tree.keywords}
-    able = [source for source in sources if hasattr(source, tree.func.id)]
-    if not able:
-        raise Failure(f"{listed}: no result has {tree.func.id}()", "name one above the figures")
+    name = tree.func.id
     try:
-        return str(getattr(able[0], tree.func.id)(*given, **named))
-    except _MissingError as error:
-        raise Failure(f"{listed} names results without {error}", "name others") from None
+        for result in results:
+            if result.counts and name in _OF_COUNTS:
+                return _OF_COUNTS[name](_counts(result, *given, **named))
+            if not result.counts and name in _OF_RESULT:
+                return _OF_RESULT[name](result)
+            if not result.counts and name in _OF_ROW:
+                return _OF_ROW[name](_row(result, *given, **named), result)
+    except _MissingError:
+        raise Failure(f"{listed} names results without {call}", "name others") from None
+    raise Failure(f"{listed}: no result has {name}()", "name one above the figures")
 
 
 def _median(row: Row) -> float:
@@ -275,11 +245,6 @@ def _paragraph(text: str) -> str:
     return textwrap.fill(
         " ".join(text.split()), WIDTH, break_long_words=False, break_on_hyphens=False
     )
-
-
-def _named(workload: str, variant: str, case: dict[str, object]) -> str:
-    more = "".join(f", {name} {value}" for name, value in case.items())
-    return f"the row {workload} {variant}{more}"
 
 
 if __name__ == "__main__":
