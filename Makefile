@@ -102,14 +102,17 @@ figures:
 LOCK = out/lock/bin/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate \
 	--custom-compile-command 'make lock' $(LOCK_ARGS)
 
+# Leaves out the packages of other lock files: scripts/setup installs all files.
+beside = $(addprefix -c ,$(1)) $$(sed -n 's/^\([^=]*\)==.*/--no-emit-package \1/p' $(1))
+
 lock:
 	@python3 -m venv out/lock
 	@out/lock/bin/pip install -q --disable-pip-version-check uv
 	@printf 'hatchling==1.33.0\nsetuptools\n' | $(LOCK) -o scripts/requirements-build.txt -
-	@$(LOCK) -c scripts/requirements-build.txt -o scripts/requirements.txt \
+	@$(LOCK) $(call beside,scripts/requirements-build.txt) -o scripts/requirements.txt \
 		--extra report --extra vm --extra docs pyproject.toml
-	@$(LOCK) -c scripts/requirements-build.txt -c scripts/requirements.txt -o scripts/requirements-dev.txt \
-		--extra dev pyproject.toml
+	@$(LOCK) $(call beside,scripts/requirements-build.txt scripts/requirements.txt) \
+		-o scripts/requirements-dev.txt --extra dev pyproject.toml
 	@rm -rf out/lock
 
 clean:

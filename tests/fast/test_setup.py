@@ -100,7 +100,8 @@ def test_the_lock_files_have_what_the_project_asks_for() -> None:
     locked: dict[str, Version] = {}
     for path in _LOCKS:
         for name, version in re.findall(r"^(\S+)==(\S+)", path.read_text(), re.MULTILINE):
-            assert locked.setdefault(name, Version(version)) == Version(version), name
+            assert name not in locked, f"{path.name} repeats {name}"
+            locked[name] = Version(version)
     wanted = [*project["dependencies"], *(each for extra in extras.values() for each in extra)]
     for requirement in map(Requirement, wanted):
         version = locked[requirement.name.lower()]
