@@ -5,8 +5,9 @@ A workload is one C file in workloads/, compiled as kernel code of each tree, an
 it that describes it here.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
 from pagemint.bench.process import Host
@@ -168,6 +169,37 @@ def choose(host: Host, variant: Variant, threads: int = 1) -> None:
     if variant.mode:
         host.ask("mode", tree=variant.tree, name=variant.mode)
         host.ask("threads", tree=variant.tree, nr=threads)
+
+
+def command_tasks(
+    case: Case,
+    variants: Iterable[Variant],
+    command: str,
+    arguments: Mapping[str, object],
+    *,
+    answers: Sequence[str] = ("ns",),
+    walk: str = "",
+    prepare: Callable[[Host], object] = lambda host: None,
+) -> Iterable[Task]:
+    """Return the tasks that send one command to the tree of each variant.
+
+    Args:
+        case: their condition.
+        variants: the trees and modes.
+        command: the name of the command.
+        arguments: its arguments, but the tree.
+        answers: the answers whose sum is the time.
+        walk: the answer that is the time of the walk, if that is timed too.
+        prepare: called before each run.
+    """
+
+    def run(variant: Variant, host: Host) -> Timed:
+        prepare(host)
+        choose(host, variant, case.threads)
+        answer = host.ask(command, tree=variant.tree, **arguments)
+        return Timed(sum(int(answer[name]) for name in answers), int(answer[walk]) if walk else 0)
+
+    return [Task(case, variant, partial(run, variant)) for variant in variants]
 
 
 def shares_work(variant: Variant) -> bool:

@@ -3,17 +3,13 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import partial
 
-from pagemint.bench.process import Host
 from pagemint.bench.workload import (
     FIRST_PFN,
     Settings,
     Task,
-    Timed,
-    Variant,
     Workload,
-    choose,
+    command_tasks,
     fill_loops,
     map_memmap,
     memmap_bytes,
@@ -58,7 +54,13 @@ class _Device:
                     threads=threads,
                     returns=settings.returns,
                 )
-                yield Task(case, variant, partial(self._run, variant, case))
+                where = {"start": FIRST_PFN, "pages": case.pages}
+                yield from command_tasks(
+                    case,
+                    [variant],
+                    "init",
+                    {**where, "type": self.type, "order": self.order, "altmap": int(self.altmap)},
+                )
 
     def workload(self) -> Workload:
         """Return the workload."""
@@ -69,19 +71,6 @@ class _Device:
             tasks=self.tasks,
             loops=lambda host, settings: fill_loops(host, settings, settings.threads),
         )
-
-    def _run(self, variant: Variant, case: Case, host: Host) -> Timed:
-        choose(host, variant, case.threads)
-        answer = host.ask(
-            "init",
-            tree=variant.tree,
-            start=FIRST_PFN,
-            pages=case.pages,
-            type=self.type,
-            order=self.order,
-            altmap=int(self.altmap),
-        )
-        return Timed(int(answer["ns"]))
 
 
 WORKLOADS = tuple(

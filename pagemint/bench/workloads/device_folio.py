@@ -5,10 +5,9 @@ Each step is timed twice: with its struct pages out of the cache, and with them 
 """
 
 from collections.abc import Callable, Iterable
-from functools import partial
 
 from pagemint.bench.process import Host
-from pagemint.bench.workload import FIRST_PFN, Settings, Task, Timed, Variant, Workload, map_window
+from pagemint.bench.workload import FIRST_PFN, Settings, Task, Workload, command_tasks, map_window
 from pagemint.results.rows import Case
 from pagemint.words import PAGE, STRUCT_PAGE
 
@@ -34,8 +33,14 @@ def _setup(host: Host, settings: Settings) -> int:
 
 
 def _tasks(workload: str) -> Callable[[Settings], Iterable[Task]]:
+    def prepare(host: Host) -> None:
+        # The base tree's own code initialises the pages that the folios are made of.
+        where = {"start": FIRST_PFN, "pages": _TIMES * FOLIO}
+        host.ask("init", tree="base", **where, type=_TYPES[workload], order=0)
+
     def tasks(settings: Settings) -> Iterable[Task]:
-        for state in _FOLIOS:
+        for state, folios in _FOLIOS.items():
+            arguments = {"folios": folios, "times": _TIMES // folios, "cold": int(state == "cold")}
             for step, part in zip(_STEPS[workload], ("make", "undo"), strict=True):
                 case = Case(
                     workload,
@@ -45,31 +50,16 @@ def _tasks(workload: str) -> Callable[[Settings], Iterable[Task]]:
                     operation=f"{step}, {state}",
                     times=_TIMES,
                 )
-                for variant in settings.plain:
-                    yield Task(case, variant, partial(_run, workload, variant, state, part))
+                yield from command_tasks(
+                    case,
+                    settings.plain,
+                    workload.replace("-", "_"),
+                    {"first": FIRST_PFN, **arguments},
+                    answers=(part,),
+                    prepare=prepare,
+                )
 
     return tasks
-
-
-def _run(workload: str, variant: Variant, state: str, part: str, host: Host) -> Timed:
-    # The base tree's own code initialises the pages that the folios are made of.
-    host.ask(
-        "init",
-        tree="base",
-        start=FIRST_PFN,
-        pages=_TIMES * FOLIO,
-        type=_TYPES[workload],
-        order=0,
-    )
-    answer = host.ask(
-        workload.replace("-", "_"),
-        tree=variant.tree,
-        first=FIRST_PFN,
-        folios=_FOLIOS[state],
-        times=_TIMES // _FOLIOS[state],
-        cold=int(state == "cold"),
-    )
-    return Timed(int(answer[part]))
 
 
 WORKLOADS = tuple(

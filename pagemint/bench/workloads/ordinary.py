@@ -10,10 +10,9 @@ from pagemint.bench.workload import (
     NEXT,
     Settings,
     Task,
-    Timed,
     Variant,
     Workload,
-    choose,
+    command_tasks,
     fill_loops,
     map_memmap,
     map_window,
@@ -76,21 +75,10 @@ def _hotplug_tasks(settings: Settings) -> Iterable[Task]:
     largest = 1 << settings.device_bytes.bit_length() - 1
     for block in dict.fromkeys(min(block, largest) for block in _BLOCKS):
         case = _case("hotplug", settings, block, block)
-        for variant in _variants(settings):
-            yield Task(case, variant, partial(_hotplug, variant, case))
-
-
-def _hotplug(variant: Variant, case: Case, host: Host) -> Timed:
-    choose(host, variant)
-    answer = host.ask(
-        "hotplug",
-        tree=variant.tree,
-        start=FIRST_PFN,
-        pages=case.pages,
-        block=case.block_bytes // PAGE,
-    )
-    init, walk = int(answer["init"]), int(answer["walk"])
-    return Timed(init + walk, walk)
+        where = {"start": FIRST_PFN, "pages": case.pages, "block": block // PAGE}
+        yield from command_tasks(
+            case, _variants(settings), "hotplug", where, answers=("init", "walk"), walk="walk"
+        )
 
 
 def _driver_tasks(settings: Settings) -> Iterable[Task]:
@@ -104,20 +92,8 @@ def _driver_tasks(settings: Settings) -> Iterable[Task]:
             operation=kept,
             times=_DRIVER_BLOCKS,
         )
-        for variant in settings.plain:
-            yield Task(case, variant, partial(_driver, variant, number))
-
-
-def _driver(variant: Variant, number: int, host: Host) -> Timed:
-    answer = host.ask(
-        "hotplug",
-        tree=variant.tree,
-        start=FIRST_PFN,
-        pages=_DRIVER_PAGES,
-        block=SECTION,
-        driver=number,
-    )
-    return Timed(int(answer["init"]) + int(answer["walk"]))
+        where = {"start": FIRST_PFN, "pages": pages, "block": SECTION, "driver": number}
+        yield from command_tasks(case, settings.plain, "hotplug", where, answers=("init", "walk"))
 
 
 def _online_setup(host: Host, settings: Settings) -> int:
@@ -135,13 +111,8 @@ def _online_tasks(settings: Settings) -> Iterable[Task]:
             returns=settings.returns,
             operation=f"block {number:,}",
         )
-        for variant in settings.plain:
-            yield Task(case, variant, partial(_online, variant, number))
-
-
-def _online(variant: Variant, number: int, host: Host) -> Timed:
-    answer = host.ask("online", tree=variant.tree, start=_TIMED_PFN, before=number - 1)
-    return Timed(int(answer["ns"]))
+        where = {"start": _TIMED_PFN, "before": number - 1}
+        yield from command_tasks(case, settings.plain, "online", where)
 
 
 def _boot_memory(settings: Settings) -> int:
@@ -151,21 +122,9 @@ def _boot_memory(settings: Settings) -> int:
 
 def _boot_tasks(settings: Settings) -> Iterable[Task]:
     case = _case("boot", settings, _CHUNK, 0)
-    for variant in _variants(settings):
-        yield Task(case, variant, partial(_boot, variant, case))
-
-
-def _boot(variant: Variant, case: Case, host: Host) -> Timed:
-    choose(host, variant)
-    answer = host.ask(
-        "boot",
-        tree=variant.tree,
-        start=FIRST_PFN,
-        pages=case.pages,
-        free0=FIRST_PFN,
-        end0=FIRST_PFN + case.pages,
-    )
-    return Timed(int(answer["ns"]))
+    where = {"start": FIRST_PFN, "pages": case.pages}
+    free = {"free0": FIRST_PFN, "end0": FIRST_PFN + case.pages}
+    return command_tasks(case, _variants(settings), "boot", where | free)
 
 
 _LOOPS = partial(fill_loops, threads=(1,))
