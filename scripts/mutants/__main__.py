@@ -68,6 +68,7 @@ def main() -> int:
         *(tree.key for tree in pair),
         *(_ROOT / "pagemint" / part for part in ("base", "bench", "results", "trees", "words.py")),
         *filter(is_judged_by, sorted((_ROOT / "tests").rglob("*.py"))),
+        *sorted((_ROOT / "tests").rglob("*.c")),
         Path(__file__).parent,
         machine.compiler(),
     )

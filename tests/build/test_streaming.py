@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Tests the non-temporal stores against byte loops: as kernel code, and with the sanitizers."""
+"""Tests the non-temporal stores against byte loops, with the sanitizers.
+
+KUnit tests them as kernel code.
+"""
 
 import os
 import subprocess
@@ -9,19 +12,14 @@ from pathlib import Path
 import mutant
 import pytest
 from kernel_lines import LINES
-from memmaps import program_for
 from stand_ins import Ended
 
 from pagemint.base import files
 from pagemint.bench.kernel_half import KernelHalf
-from pagemint.bench.process import Host
 from pagemint.trees import objects, patches, sources, trees
 
 CHECKS = 50_000
-"""The least number of checks of sizes, alignments and counts, with memcpy_streaming()."""
-
-FILL_CHECKS = 20_000
-"""Those of fills alone."""
+"""The least number of checks of sizes, alignments and counts."""
 
 
 @dataclass(frozen=True)
@@ -55,29 +53,17 @@ SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 
 def sanitised(name: str, kernel: Path, target: Path) -> Ended:
     """Build the test with a backend and the sanitizers, and run it."""
-    here, backend = files.BENCH / "host", BACKENDS[name]
+    backend, program = BACKENDS[name], target / "test"
     flags = ["-O2", "-g", "-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter", *SANITIZERS]
-    include = [here, here / "shim", kernel / "include", kernel / f"arch/{backend.arch}/include"]
-    glue = target / "glue.o"
+    shim, arch = files.BENCH / "host/shim", kernel / f"arch/{backend.arch}/include"
     argv = [backend.compiler, *flags, *backend.defines, "-mgeneral-regs-only"]
-    argv += [f"-I{folder}" for folder in include]
-    subprocess.run([*argv, "-c", files.BENCH / "glue/streaming.c", "-o", glue], check=True)
-    plain = [here / "streaming_test.c", here / "streaming_sanitised.c"]
-    program = target / "test"
-    subprocess.run([backend.compiler, *flags, *plain, glue, "-o", program], check=True)
+    argv += [f"-I{folder}" for folder in (shim, kernel / "include", arch)]
+    source = Path(__file__).with_name("streaming_test.c")
+    subprocess.run([*argv, source, "-o", program], check=True)
     # The search for leaks needs ptrace(), which QEMU lacks.
     env = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0"}
     argv = [*backend.runner, str(program)]
     return subprocess.run(argv, capture_output=True, text=True, check=False, env=env)
-
-
-@pytest.mark.parametrize("line", LINES)
-def test_kernel_code_matches_byte_loops(line: str, in_user_cache: None) -> None:
-    # With the inline paths of memcpy_flushcache(), if the line has the topic published.
-    least = CHECKS if "published" in patches.modes(line) else FILL_CHECKS
-    with Host(program_for(line, "mask")) as host:
-        host.patch("plain")
-        assert int(host.ask("streaming", tree="patched")["checks"]) > least
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

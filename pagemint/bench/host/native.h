@@ -154,11 +154,6 @@ int *native_unaccepted(void) NATIVE_SERVICE(native_unaccepted);
 void native_expect_faults(unsigned long early) NATIVE_SERVICE(native_expect_faults);
 unsigned long native_faults(void) NATIVE_SERVICE(native_faults);
 
-/* The functions that streaming_test.c tests. */
-struct native_streaming;
-unsigned long native_streaming_test(const struct native_streaming *s)
-	NATIVE_SERVICE(native_streaming_test);
-
 /*
  * The order in which folios are copied: copy i of nr, a power of two, is from folio
  * native_source() to folio native_target(). No prefetcher guesses this order, and
