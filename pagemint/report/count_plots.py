@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The plots of counted operations: the largest functions before and after, stacked."""
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import matplotlib as mpl
 from matplotlib.axes import Axes
 
 from pagemint.report.plots import style
-from pagemint.report.plots.groups import BAR, folded
-from pagemint.report.plots.sheet import Frame, Plot, beside, filling, finished, sheet
-from pagemint.report.plots.style import Look
+from pagemint.report.plots.groups import draw_rows, folded
+from pagemint.report.plots.sheet import Frame, Plot, bars, beside
 from pagemint.report.svg import Names
 from pagemint.results import counted
 from pagemint.results.counted import MEASURES, Pair
@@ -95,44 +94,26 @@ def _stack(pair: Pair, measure: str) -> _Stack | None:
 
 
 def _stacks(frame: Frame, stacks: Sequence[_Stack]) -> Plot:
-    with mpl.rc_context(style.STYLE):
-        figure, axes = sheet(frame, len(stacks) * _ROWS * BAR + 0.55)
+    def paint(axes: Axes) -> None:
         for number, stack in enumerate(stacks):
             _draw_stack(axes, number * _ROWS, stack)
-        axes.set_yticks(
-            [number * _ROWS + 1 for number in range(len(stacks))],
-            [folded(stack.title) for stack in stacks],
-        )
-        axes.tick_params(axis="y", length=0)
-        axes.set_ylim(len(stacks) * _ROWS - 0.3, -0.6)
         axes.set_xlim(0, 1.3 * max(sum(bar) for stack in stacks for bar in stack.bars))
-        axes.spines["left"].set_visible(False)
-        axes.grid(axis="y", visible=False)
-        axes.set_xlabel(frame.axis, gid="unit")
-        return finished(frame, figure, axes)
+
+    height = len(stacks) * _ROWS
+    names = {number * _ROWS + 1: folded(stack.title) for number, stack in enumerate(stacks)}
+    return draw_rows(frame, height, names, (-0.6, height - 0.3), paint)
 
 
 def _draw_stack(axes: Axes, top: float, stack: _Stack) -> None:
+    looks = [*itertools.islice(_LOOKS.items(), len(stack.functions)), _REST]
     for row, (bar, total) in enumerate(zip(stack.bars, stack.sums, strict=True)):
         left, y = 0.0, top + 0.5 + row
-        for (name, look), part in zip(_LOOKS.items(), bar[: len(stack.functions)], strict=False):
-            left = _part(axes, y, left, part, name, look)
-        left = _part(axes, y, left, bar[-1], *_REST)
+        for (name, look), part in zip(looks, bar, strict=True):
+            bars(axes, [y], [part], look, left=left, label=name)
+            left += part
         beside(axes, left, y, total)
     named = (f"{number} {name}" for number, name in enumerate(_cut(stack.functions), 1))
     axes.text(0, top + 2.55, "  ".join(named), size=7, va="center")
-
-
-def _part(axes: Axes, y: float, left: float, part: float, name: str, look: Look) -> float:
-    """Draw a part of a bar, and return where it ends."""
-    axes.barh(
-        [y],
-        [part],
-        left=left,
-        **filling(look),
-        label=name,
-    )
-    return left + part
 
 
 def _cut(names: list[str]) -> list[str]:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from pagemint.base.sizes import format_size
-from pagemint.report.plots import bars, curves, deviations
-from pagemint.report.plots.groups import Group
+from pagemint.report.plots import curves
+from pagemint.report.plots.groups import Group, draw_bars, draw_runs
 from pagemint.report.plots.sheet import Frame, Plot
 from pagemint.report.svg import Names
 from pagemint.results import cases
@@ -74,8 +74,8 @@ class _Drawer:
         note = "The box holds the middle half of the runs."
         axis = "difference from the median (%)"
         return [
-            bars.draw(frame, groups, limit, 1 if copy or is_memmap(first) else 2),
-            deviations.draw(self._frame("runs", "every run", about, axis, note), runs),
+            draw_bars(frame, groups, limit, 1 if copy or is_memmap(first) else 2),
+            draw_runs(self._frame("runs", "every run", about, axis, note), runs),
         ]
 
     def against_size(self, members: Sequence[Case]) -> list[Plot]:

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Curves: values against a size or a number, as lines with intervals."""
 
-import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, NullLocator
 
 from pagemint.base.sizes import format_size
-from pagemint.report.plots import style
-from pagemint.report.plots.sheet import Frame, Plot, errors, finished, sheet
+from pagemint.report.plots import sheet, style
+from pagemint.report.plots.sheet import Frame, Plot, errors
 from pagemint.results.estimates import Estimate
 
 
@@ -64,7 +63,4 @@ def draw(
         axes.set_xlabel(sizes, gid="unit")
         axes.set_ylabel(frame.axis, gid="unit")
 
-    with mpl.rc_context(style.STYLE):
-        figure, axes = sheet(frame, 3.0)
-        paint(axes)
-        return finished(frame, figure, axes)
+    return sheet.draw(frame, 3.0, paint)

@@ -5,7 +5,7 @@ import io
 import logging
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,7 +73,33 @@ class Frame:
     note: str = ""
 
 
-def sheet(frame: Frame, height: float) -> tuple[Figure, Axes]:
+def draw(frame: Frame, height: float, paint: Callable[[Axes], None]) -> Plot:
+    """Draw a figure with its heading, `height` inches of axes that `paint` fills, and a legend."""
+    with mpl.rc_context(style.STYLE):
+        figure, axes = _sheet(frame, height)
+        paint(axes)
+        return _finished(frame, figure, axes)
+
+
+def bars(
+    axes: Axes, at: Sequence[float], widths: Sequence[float], look: style.Look, **more: object
+) -> None:
+    """Draw horizontal bars, 1 apart; `more` are further arguments of barh()."""
+    usual: dict[str, Any] = {
+        "height": 0.84,
+        "color": look.colour,
+        "hatch": look.hatch,
+        "hatchcolor": look.hatched,
+        "edgecolor": style.INK,
+        "linewidth": 0.5,
+        "ecolor": style.INK,
+        "capsize": 1.8,
+        "error_kw": {"elinewidth": 0.8},
+    }
+    axes.barh(at, widths, **(usual | more))
+
+
+def _sheet(frame: Frame, height: float) -> tuple[Figure, Axes]:
     """Return a figure with its heading, and with room for `height` inches of axes."""
     head, legend = 0.5, 0.5
     whole = head + height + legend
@@ -88,7 +114,7 @@ def sheet(frame: Frame, height: float) -> tuple[Figure, Axes]:
     return figure, axes
 
 
-def finished(frame: Frame, figure: Figure, axes: Axes) -> Plot:
+def _finished(frame: Frame, figure: Figure, axes: Axes) -> Plot:
     """Add the legend, and render the figure."""
     handles, labels = axes.get_legend_handles_labels()
     first = {name: each for each, name in zip(handles, labels, strict=True)}
@@ -126,18 +152,6 @@ def errors(values: Sequence[Estimate]) -> list[list[float]]:
     """Return the reach of the intervals to both sides; NaN, which is not drawn, if one has none."""
     below = [each.value - each.low if each.known else math.nan for each in values]
     return [below, [each.high - each.value if each.known else math.nan for each in values]]
-
-
-def filling(look: style.Look) -> dict[str, Any]:
-    """Return the arguments of barh() for bars of a look."""
-    return {
-        "height": 0.84,
-        "color": look.colour,
-        "hatch": look.hatch,
-        "hatchcolor": look.hatched,
-        "edgecolor": style.INK,
-        "linewidth": 0.5,
-    }
 
 
 def beside(axes: Axes, x: float, y: float, text: str) -> None:
