@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Commands: finds the tree and the handler of a line, parses its arguments, prints the answer. */
+/*
+ * Commands: finds the tree and the handler of a line, parses its arguments, prints the
+ * answer, or the error that ends the program.
+ */
 #include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "host.h"
 
@@ -20,6 +24,29 @@ struct native_request {
 	jmp_buf refused;
 	FILE *answer;
 };
+
+const char *host_patching;
+
+/* Signal handlers call this, so it only formats into a buffer, writes and exits. */
+void host_die(const char *why)
+{
+	char text[512];
+	int n;
+
+	if (host_patching)
+		n = snprintf(text, sizeof(text), "error tree=%s %s\n", host_patching, why);
+	else
+		n = snprintf(text, sizeof(text), "error %s\n", why);
+	_exit(write(STDOUT_FILENO, text, n) == n ? 3 : 4);
+}
+
+void native_fail(const char *what, unsigned long addr)
+{
+	char text[160];
+
+	snprintf(text, sizeof(text), "fault: the host cannot go on: %s (%#lx)", what, addr);
+	host_die(text);
+}
 
 extern const struct native_command __start_native_command_table[], __stop_native_command_table[];
 /* glue/tree.c puts an entry for each tree into a section. */

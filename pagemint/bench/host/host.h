@@ -10,16 +10,7 @@
 
 #define PAGE	4096UL
 
-/* system.c: the tree whose code is being patched, or NULL; errors name it. */
-extern const char *host_patching;
-/*
- * Print an error and end the program. @why begins with the kind of the error and a
- * colon: command (the caller does not know it), refused (by its handler), stand-in
- * (there is none), fault (of kernel code), memory (there is too little), threads, execmem
- * (memory may not be writable and executable), or system. process.py has the remedies.
- */
-void host_die(const char *why) __attribute__((noreturn));
-/* Map memory at an address; unless @writable, any access to it faults. */
+/* system.c: map memory at an address; unless @writable, any access to it faults. */
 void fixed_map(unsigned long addr, unsigned long size, int writable);
 /*
  * Map memory at an address: shared memory fd= of the command if it is given, else
@@ -30,6 +21,15 @@ void map_answering(struct native_request *r, void *at, unsigned long size);
 int cpu_has(const char *feature);
 
 /* command.c */
+/* The tree whose code is being patched, or NULL; errors name it. */
+extern const char *host_patching;
+/*
+ * Print an error and end the program. @why begins with the kind of the error and a
+ * colon: command (the caller does not know it), refused (by its handler), stand-in
+ * (there is none), fault (of kernel code), memory (there is too little), threads, execmem
+ * (memory may not be writable and executable), or system. process.py has the remedies.
+ */
+void host_die(const char *why) __attribute__((noreturn));
 void command_run(char *line);
 /* Refuse the command with an error of this kind. */
 void command_refuse(struct native_request *r, const char *kind, const char *why)

@@ -1,36 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Errors that end the program, the clock, the CPU's features, and fixed memory. */
+/* The clock, the CPU's features, and fixed memory. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "host.h"
-
-const char *host_patching;
-
-/* Signal handlers call this, so it only formats into a buffer, writes and exits. */
-void host_die(const char *why)
-{
-	char text[512];
-	int n;
-
-	if (host_patching)
-		n = snprintf(text, sizeof(text), "error tree=%s %s\n", host_patching, why);
-	else
-		n = snprintf(text, sizeof(text), "error %s\n", why);
-	_exit(write(STDOUT_FILENO, text, n) == n ? 3 : 4);
-}
-
-void native_fail(const char *what, unsigned long addr)
-{
-	char text[160];
-
-	snprintf(text, sizeof(text), "fault: the host cannot go on: %s (%#lx)", what, addr);
-	host_die(text);
-}
 
 int cpu_has(const char *feature)
 {
