@@ -12,7 +12,7 @@ from pagemint.report.plots.groups import Group, draw_bars, draw_runs
 from pagemint.report.plots.sheet import Frame, Plot
 from pagemint.report.svg import Names
 from pagemint.results import cases
-from pagemint.results.cases import is_copy, is_memmap, units
+from pagemint.results.cases import is_copy, is_memmap, is_step, units
 from pagemint.results.estimates import Estimate
 from pagemint.results.rows import Case
 from pagemint.results.verdict import Judged, Line
@@ -50,7 +50,7 @@ class _Drawer:
         """Draw the times, or the bandwidths of copies, and every run."""
         first = members[0]
         copy = is_copy(first)
-        axis = "copied (GB/s)" if copy else "time (ms)" if is_memmap(first) else "time (µs)"
+        axis = "copied (GB/s)" if copy else "time (µs)" if is_step(first) else "time (ms)"
         name = _namer(members)
         groups = []
         for case in members[:_MOST_GROUPS]:
@@ -74,7 +74,7 @@ class _Drawer:
         note = "The box holds the middle half of the runs."
         axis = "difference from the median (%)"
         return [
-            draw_bars(frame, groups, limit, 1 if copy or is_memmap(first) else 2),
+            draw_bars(frame, groups, limit, 2 if is_step(first) else 1),
             draw_runs(self._frame("runs", "every run", about, axis, note), runs),
         ]
 
@@ -199,7 +199,7 @@ def _device(size: int) -> str:
 
 
 def _in_unit(case: Case, ms: Estimate) -> Estimate:
-    """Return the GB/s of a copy, the ms of a memmap, or the µs of a step of an operation."""
+    """Return the GB/s of a copy, the µs of a step of an operation, or the ms of anything else."""
     if is_copy(case):
         return ms.inverse().times(case.device_bytes / 1e6)
-    return ms if is_memmap(case) else ms.times(1e3 / units(case))
+    return ms.times(1e3 / units(case)) if is_step(case) else ms

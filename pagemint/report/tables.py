@@ -10,7 +10,7 @@ from rich.table import Table
 
 from pagemint.base.sizes import format_size
 from pagemint.results import cases, counted, estimates
-from pagemint.results.cases import Condition, is_copy, is_memmap, is_ordinary
+from pagemint.results.cases import Condition, is_boot, is_copy, is_memmap, is_ordinary, is_step
 from pagemint.results.counted import MEASURES
 from pagemint.results.estimates import Gain
 from pagemint.results.rows import Case, Limit, Result, Row
@@ -39,7 +39,8 @@ def _tables(judged: Judged) -> Iterator[Table]:
         alone = [case for case in maps if case not in binds]
         devices = [case for case in alone if not is_ordinary(case)]
         ordinary = [case for case in alone if is_ordinary(case)]
-        steps = [case for case in members if case.operation]
+        steps = [case for case in members if is_step(case)]
+        boots = [case for case in members if is_boot(case)]
         about = _about(judged, condition)
         if devices:
             yield _bring_up(judged, f"Times for {about}", devices)
@@ -59,6 +60,13 @@ def _tables(judged: Judged) -> Iterator[Table]:
             ]
             if whole:
                 yield _wholes(judged, f"Bind, first use and unbind, {about}", whole)
+        if boots:
+            columns = {
+                "ms": lambda line: _digits(line.time.value),
+                "min": lambda line: _digits(min(line.row.runs_ms)),
+                **_gains(judged),
+            }
+            yield _lines(judged, f"Boots until init starts, {about}", "boot", boots, columns)
         if steps:
             columns = {
                 "ns each": lambda line: (

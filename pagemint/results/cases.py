@@ -9,6 +9,9 @@ from pagemint.base.sizes import format_power, format_size
 from pagemint.results import estimates
 from pagemint.results.rows import Case, Limit
 
+BOOT = "boot-to-init"
+"""The workload of a boot until the kernel starts init, which has deferred_init= as operation."""
+
 
 @dataclass(frozen=True)
 class Condition:
@@ -52,6 +55,16 @@ def is_copy(case: Case) -> bool:
 def is_memmap(case: Case) -> bool:
     """Whether a memmap is written, and nothing else."""
     return not is_copy(case) and not case.operation
+
+
+def is_boot(case: Case) -> bool:
+    """Whether a guest boots."""
+    return case.workload == BOOT
+
+
+def is_step(case: Case) -> bool:
+    """Whether it is a step of an operation, which takes ns or µs, not ms."""
+    return bool(case.operation) and not is_boot(case)
 
 
 def is_ordinary(case: Case) -> bool:

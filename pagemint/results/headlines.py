@@ -79,9 +79,8 @@ class Headline:
     def time(self, line: Line) -> str:
         """Return a time with its unit: that of the whole case, or of a step of an operation."""
         case = self.ours.row.case
-        if case.operation and not kind_of(case):
-            ns = line.time.value * 1e6 / cases.units(case)
-            return f"{ns:,.0f} ns" if ns < 1e7 else f"{ns / 1e6:,.1f} ms"
+        if cases.is_step(case) and not kind_of(case):
+            return f"{line.time.value * 1e6 / cases.units(case):,.0f} ns"
         return f"{line.time.value:.{2 if line.time.value < 10 else 1}f} ms"
 
 

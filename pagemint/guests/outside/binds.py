@@ -6,6 +6,7 @@ import statistics
 
 from pagemint.base.progress import note
 from pagemint.guests.outside.scenarios import Record
+from pagemint.results.cases import BOOT
 from pagemint.results.rows import Case, Row
 from pagemint.words import BASE, DEFERRED_INIT, MODES, PAGE, SHARED, STOCK_MODES
 
@@ -96,7 +97,7 @@ def boot_rows(turns: list[dict[str, dict[str, Record]]], memory: int) -> list[Ro
     """
     rows = []
     for name in DEFERRED_INIT:
-        case = Case("boot-to-init", memory, memory // PAGE, operation=name)
+        case = Case(BOOT, memory, memory // PAGE, operation=name)
         patched = _EAGER if name == DEFERRED_INIT[0] else name
         modes = {tree: BASE if tree == BASE else patched for tree in turns[0]}
         # A line without the topic background has no such modes.
