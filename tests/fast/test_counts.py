@@ -3,6 +3,7 @@
 
 import dataclasses
 import io
+import re
 from pathlib import Path
 from typing import Any, Literal
 
@@ -137,6 +138,9 @@ def test_the_report_has_bars_for_both_trees() -> None:
         for number in (1, 2, 3)
     ]
     assert "1 fill  2 clear" in drawn[1].svg
+    # From top to bottom, the name of an operation is between the totals of its bars.
+    texts = re.findall(r' y="([\d.]+)"[^>]*>(o|0\.)', drawn[1].svg)
+    assert "".join(text for _, text in sorted((float(y), text) for y, text in texts)) == "0.o0." * 9
     assert "operation 19" in text
 
 

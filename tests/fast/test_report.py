@@ -23,8 +23,10 @@ from pagemint.base.errors import Failure
 from pagemint.commands.options import Output
 from pagemint.report import drawings, page
 from pagemint.report.plots import style
+from pagemint.report.plots.sheet import errors
 from pagemint.report.write import directory, write
 from pagemint.results import headlines, reader
+from pagemint.results.estimates import FEWEST, Estimate
 from pagemint.results.rows import Result
 from pagemint.results.verdict import Judged
 
@@ -218,7 +220,12 @@ def test_every_plot_has_a_heading_units_and_a_legend() -> None:
     assert len(drawn) > 10
     for plot in drawn:
         texts: dict[str, list[str]] = {"title": [], "unit": [], "legend": []}
-        for group in ET.fromstring(plot.svg).iter():
+        root = ET.fromstring(plot.svg)
+        width, height = map(float, root.attrib["viewBox"].split()[2:])
+        for text in root.findall(".//{*}text"):
+            x, y = map(float, re.findall(r"[\d.-]+", text.attrib["transform"])[-2:])
+            assert 0 < x < width and 0 < y < height, (plot.name, text.text)
+        for group in root.iter():
             if (kind := group.get("class", "")) in texts:
                 texts[kind] += [text.text or "" for text in group.findall(".//{*}text")]
         assert texts["title"] == [plot.title]
@@ -228,10 +235,17 @@ def test_every_plot_has_a_heading_units_and_a_legend() -> None:
 
 def test_steps_of_operations_have_plots_of_their_own() -> None:
     text, drawn = page.make([fake_result.result(steps=True, noise=0)])
-    names = {plot.name for plot in drawn}
-    assert {"time-dax-folio", "runs-dax-folio", "time-fsdax"} <= names
+    plots = {plot.name: plot.svg for plot in drawn}
+    assert {"time-dax-folio", "runs-dax-folio", "time-fsdax"} <= plots.keys()
+    for step in ("init, cold", "put, cold"):
+        assert f">{step}</text>" in plots["time-dax-folio"]
     # 0.5 ms for 128 folios.
     assert "<td>3906.25</td>" in text
+
+
+def test_an_interval_has_a_bar_if_it_is_known() -> None:
+    few, enough = (Estimate(3, 1, 7, count) for count in (FEWEST - 1, FEWEST))
+    assert repr(errors([few, enough])) == "[[nan, 2], [nan, 4]]"
 
 
 def test_a_page_without_rows_is_made() -> None:
