@@ -11,6 +11,7 @@ from kernel_lines import LINES
 from stand_ins import Patch
 
 from pagemint.base import files
+from pagemint.base.errors import Failure
 from pagemint.bench import join, link, timed, variants
 from pagemint.bench.join import Named
 from pagemint.bench.kernel_half import KernelHalf
@@ -101,6 +102,12 @@ def test_a_digest_covers_every_edited_file_that_is_compiled(
         assert {path for path in compiled if path in code.code} <= set(linked), workload.name
         checked += len(made)
     assert checked > 20
+
+
+def test_code_without_return_sites_is_refused(tmp_path: Path, monkeypatch: Patch) -> None:
+    monkeypatch.setattr(link, "run", lambda argv, what: "")
+    with pytest.raises(Failure, match="the host has no return sites"):
+        link.link_halves({}, [], [], tmp_path)
 
 
 def _read(made: Path, tree: Path) -> Iterator[str]:

@@ -3,6 +3,7 @@
 
 import re
 import shlex
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
@@ -84,6 +85,17 @@ def test_a_workload_that_does_not_fit_is_named(monkeypatch: Patch) -> None:
         _check("1GB", "fsdax,folio")
     assert str(refused.value).startswith("folio takes 2.1 GB")
     assert str(refused.value).endswith("leave it out: --workload fsdax")
+
+
+def test_a_quick_bench_times_memmaps_with_plain_returns_alone() -> None:
+    ready = Mock(able=[known()["folio"], known()["fsdax"]], sizes=[1 << 30], threads=(1,))
+    ready.kernel.returns, ready.settings = "safe", lambda workload, setting: setting
+    quick, whole = (
+        [(workload.name, setting.returns) for workload, setting in bench_plan.runs(ready)]
+        for ready.quick in (True, False)
+    )
+    assert quick == [("fsdax", "plain"), ("folio", "safe")]
+    assert whole == [*quick, ("fsdax", "safe")]
 
 
 @pytest.mark.parametrize(("workload", "unit"), [("populate", 128 << 20), ("boot", 4 << 20)])

@@ -1,19 +1,25 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Rounds go on until the gains are known that the result will have; hosts end with a bench."""
+"""Rounds go on until the gains are known; hosts end with a bench; what workloads ask of hosts."""
 
+import itertools
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
-from stand_ins import program
+from stand_ins import Capture, Patch, program
 
 from pagemint.base.errors import Failure
+from pagemint.bench import rounds
 from pagemint.bench.hosts import Hosts
+from pagemint.bench.left_out import LeftOut
 from pagemint.bench.link import Program
 from pagemint.bench.process import Host
-from pagemint.bench.rounds import _Samples
+from pagemint.bench.rounds import Budget, _Samples
 from pagemint.bench.workload import Settings, Task, Timed, Variant, Workload
+from pagemint.bench.workloads import known
 from pagemint.results.rows import Case
 
 
@@ -58,12 +64,53 @@ def test_a_tree_without_threads_is_compared_with_one_thread() -> None:
     assert not _taken(("a", 1, _steady), ("b", 2, _noisy)).is_known()
 
 
-def test_a_host_that_loops_is_killed_after_an_error(tmp_path: Path) -> None:
-    answers = "read setup\necho huge=1\nread patch\necho\nexec sleep 600"
+def test_a_bench_goes_on_while_a_gain_is_unclear_and_renews_its_hosts(monkeypatch: Patch) -> None:
+    clock, ran = itertools.count(100), Counter[Host]()
+    monkeypatch.setattr(rounds, "time", Mock(monotonic=lambda: next(clock)))
+
+    def run(host: Host) -> Timed:
+        ran[host] += 1
+        return Timed(round(_noisy(ran.total())))
+
+    tasks = [Task(Case("some", 4096, 1), Variant(tree), run) for tree in "ab"]
+    workload = Workload("some", Mock(), Mock(), lambda asked: tasks, rounds=4)
+    hosts = (Mock() for _ in itertools.count())
+    rounds.measure(hosts, workload, Settings(1, against="a"), Budget(6, 5), Mock(), LeftOut())
+    # Ten rounds of both tasks, and one of each host that does not count.
+    assert list(ran.values()) == [10, 10, 6]
+
+
+@pytest.mark.parametrize(
+    ("name", "number", "command", "arguments", "timed"),
+    [
+        ("fsdax", 0, "init", {"order": 0, "altmap": 0}, Timed(1)),
+        ("devdax", 0, "init", {"order": 9, "altmap": 1}, Timed(1)),
+        ("hotplug", 0, "hotplug", {"block": 1 << 15}, Timed(6, 4)),
+        ("dax-folio", 3, "dax_folio", {"folios": 8, "times": 16, "cold": 0}, Timed(8)),
+        ("folio", 0, "evict", {"pages": 2 * 8192}, Timed(1)),
+    ],
+)
+def test_a_workload_asks_for_its_work_and_adds_up_the_times(
+    name: str, number: int, command: str, arguments: dict[str, object], timed: Timed
+) -> None:
+    host, variants = Mock(), (Variant("patched"),)
+    host.ask.return_value = {"ns": "1", "init": "2", "walk": "4", "undo": "8"}
+    tasks = known()[name].tasks(Settings(1 << 30, modal=variants, plain=variants))
+    assert list(tasks)[number].run(host) == timed
+    asked = {call.args[0]: call.kwargs for call in host.ask.call_args_list}
+    assert asked[command].items() >= arguments.items()
+    assert known()[name].rounds == (2 if name == "folio" else 0)
+
+
+@pytest.mark.parametrize("huge", [8, 9])
+def test_a_host_that_loops_is_killed_after_an_error(
+    tmp_path: Path, capsys: Capture, huge: int
+) -> None:
+    answers = f"read setup\necho huge={huge}\nread patch\necho\nexec sleep 600"
     script = program(tmp_path / "host", answers)
     workload = Workload(
         name="loops",
-        memory=lambda asked: 1,
+        memory=lambda asked: 10,
         setup=lambda host, asked: int(host.ask("map")["huge"]),
         tasks=lambda asked: (),
     )
@@ -72,6 +119,7 @@ def test_a_host_that_loops_is_killed_after_an_error(tmp_path: Path) -> None:
         next(hosts.of(workload, Settings(1)))
         raise KeyboardInterrupt
     assert time.monotonic() - begun < 60
+    assert ("few huge pages" in capsys.readouterr().err) == (huge < 9)
 
 
 def test_a_host_that_cannot_be_started_is_told(tmp_path: Path) -> None:
