@@ -338,11 +338,15 @@ def _series(version: str, *lines: int, thread: str = "", total: int = 0) -> list
             ["[PATCH 1/1] 3", "[PATCH 1/1] 9"],
             ["[PATCH 1/1] 3 (the same mail again)", "[PATCH 1/1] 9 (the same patch again)"],
         ),
-        (  # patches without numbers, of one author in one thread
-            [_FIRST, _mail("[PATCH] b", _diff(9), **_SECOND)],
-            (3, 9),
-            ["[PATCH] a", "[PATCH] b"],
-            [],
+        *(  # patches without numbers, of one author in one thread
+            (
+                [first, _mail("[PATCH] b", _diff(9), **_SECOND)],
+                (3, 9),
+                ["[PATCH] a", "[PATCH] b"],
+                [],
+            )
+            # The two mails may also answer each other.
+            for first in (_FIRST, _FIRST.replace(b"Message-ID", b"References: <2@y>\nMessage-ID"))
         ),
         ([_mail("Hello", "Hi.\n"), *_series("", 3)], (3,), ["[PATCH 1/1] 3"], ["Hello (no patch)"]),
     ],

@@ -65,7 +65,7 @@ def test_a_result_is_read_as_it_was_written(tmp_path: Path) -> None:
         limits=[Limit("fill", "avx", 1 << 30, 1 << 18, [0.9, 1.0], returns="safe")],
         checks=[Check("boot", "base", "memory", "pass", "as before", True)],
     )
-    file = tmp_path / "deep/a.json"
+    file = tmp_path / "deep/er/a.json"
     writer.check_file(str(file))
     writer.write(str(file), made)
     assert reader.read(str(file)) == replace(made, file=str(file))

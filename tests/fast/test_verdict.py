@@ -204,10 +204,12 @@ def test_between_two_results_the_drift_of_the_machine_is_noise() -> None:
 
 def test_the_drift_has_the_loops_of_each_workload() -> None:
     limits = [{"workload": "fsdax", "runs_ms": [20.0]}, {"workload": "devdax", "runs_ms": [10.0]}]
+    limits.append({"loop": "", "runs_ms": [1.0]})
     results = []
     for first in (20.0, 10.0):
         body = fake_result.body(workloads=("fsdax", "devdax"), memory=False)
         limits[0]["runs_ms"] = [first]
+        limits[2]["loop"] = f"in one result, {first}"
         body["limits"] = [{**body["limits"][0], **limit} for limit in limits]
         results.append(fake_result.read(body))
     assert sorted(_moved_limits(*results)) == [1.0, 2.0]
