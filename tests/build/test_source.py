@@ -291,3 +291,10 @@ def test_a_suite_is_not_taken_from_other_mirrors(monkeypatch: Patch) -> None:
     monkeypatch.setattr(apt, "_machine_repositories", lambda: security)
     with pytest.raises(Failure, match="no mirror that has Debian's trixie"):
         apt.mirror("trixie")
+
+
+def test_the_proxies_of_the_machine_are_kept(tmp_path: Path, monkeypatch: Patch) -> None:
+    proxy = 'Acquire::http::Proxy::mirror.example "http://proxy.example:3128/";\n'
+    (tmp_path / "apt.conf").write_text(proxy)
+    monkeypatch.setenv("APT_CONFIG", str(tmp_path / "apt.conf"))
+    assert proxy in apt.reach() and "IndexTargets" not in apt.reach()

@@ -6,6 +6,7 @@ import io
 import re
 from pathlib import Path
 from typing import Any, Literal
+from unittest.mock import MagicMock, Mock
 
 import count_tables
 import fake_result
@@ -15,10 +16,12 @@ from stand_ins import Patch
 
 from pagemint.base.errors import Failure
 from pagemint.guests.count import counts
+from pagemint.guests.outside import x86
 from pagemint.report import count_plots, page, tables
 from pagemint.results import counted, reader, writer
 from pagemint.results.rows import Counts, Operation, Result
 from pagemint.send import kept
+from pagemint.trees.image import Kernel
 
 
 def some(instructions: int, stored: int) -> Counts:
@@ -142,6 +145,17 @@ def test_the_report_has_bars_for_both_trees() -> None:
     texts = re.findall(r' y="([\d.]+)"[^>]*>(o|0\.)', drawn[1].svg)
     assert "".join(text for _, text in sorted((float(y), text) for y, text in texts)) == "0.o0." * 9
     assert "operation 19" in text
+
+
+@pytest.mark.parametrize("console", ["", "Linux version 7.3", f"BUG: bad page\n{x86.NO_INIT}"])
+def test_a_boot_that_complains_or_does_not_reach_init_is_refused(
+    console: str, monkeypatch: Patch
+) -> None:
+    monkeypatch.setattr(counts, "count_plugin", MagicMock())
+    monkeypatch.setattr(counts, "_symbols", Mock())
+    monkeypatch.setattr(counts, "run_program", lambda *argv, **options: console)
+    with pytest.raises(Failure, match=console.partition("\n")[0] or "it wrote nothing"):
+        counts.boots(Kernel("base", Path(), Path(), None), 1, [1 << 29])
 
 
 def test_only_functions_with_a_share_are_kept() -> None:

@@ -2,6 +2,7 @@
 """The VM lab without a guest: its arguments, and how it judges what guests record."""
 
 import json
+import os
 import re
 import subprocess
 from dataclasses import replace
@@ -443,6 +444,7 @@ def test_ndctl_has_kernels_of_its_own(monkeypatch: Patch, tmp_path: Path) -> Non
     [
         ([], ["(Debian: qemu-system-x86 ndctl daxctl e2fsprogs xfsprogs libnuma-dev; "], "busybox"),
         (["--stock", "6.12"], ["busybox-static"], "libnuma-dev"),
+        (["--accel", "kvm"], ["/dev/kvm cannot be used"], "Debian"),
         (
             ["--scenario", "foreign"],
             [
@@ -458,6 +460,7 @@ def test_what_is_missing_is_named(
 ) -> None:
     monkeypatch.setattr("shutil.which", lambda program, path: None)
     monkeypatch.setattr("subprocess.run", lambda *argv, **options: SimpleNamespace(returncode=1))
+    monkeypatch.setattr("os.access", lambda path, mode: mode != os.R_OK | os.W_OK)
     assert cli.main(["vm", *argv]) == 1
     err = capsys.readouterr().err
     assert all(text in err for text in texts) and absent not in err

@@ -63,6 +63,7 @@ def test_a_missing_compiler_is_named(monkeypatch: Patch) -> None:
         stock.choose(FOUND, "6.1")
     with pytest.raises(Failure, match=r"no stock kernel 5\.10"):
         stock.choose(FOUND, "5.10")
+    assert stock._compiler(package("linux-headers-5.10", "5.10-1", "linux-kbuild-5.10")) == "gcc"
 
 
 def test_without_its_compiler_a_kernel_of_a_known_release_is_taken(monkeypatch: Patch) -> None:
