@@ -176,7 +176,8 @@ def _copies(judged: Judged) -> Iterator[str]:
 
 def _steps(judged: Judged) -> Iterator[str]:
     """Yield the table of the steps of whole operations."""
-    members = [case for case in judged.lines if case.workload in _STEPS]
+    own = judged.result.kernel.returns
+    members = [case for case in judged.lines if case.workload in _STEPS and case.returns == own]
     if not members:
         return
     yield from (_STEPS_TITLE.format(_core(judged)), "| step | 7.3 | ours |", "|---|---:|---:|")
