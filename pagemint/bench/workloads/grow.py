@@ -18,24 +18,17 @@ from pagemint.bench.workload import (
     Workload,
     map_window,
 )
+from pagemint.bench.workloads import vmemmap
 from pagemint.results.rows import Case
-from pagemint.words import PAGE, SECTION, STRUCT_PAGE
+from pagemint.words import STRUCT_PAGE
 
 
-def _sections(settings: Settings) -> int:
-    return settings.device_bytes // PAGE // SECTION
+def _case(settings: Settings) -> Case:
+    return vmemmap.case_of("grow", "section", settings)
 
 
 def _tasks(settings: Settings) -> Iterable[Task]:
-    sections = _sections(settings)
-    case = Case(
-        "grow",
-        settings.device_bytes,
-        sections * SECTION,
-        returns=settings.returns,
-        operation="section",
-        times=sections,
-    )
+    case = _case(settings)
     for variant in settings.plain:
         yield Task(case, variant, partial(_run, variant, case))
 
@@ -53,8 +46,8 @@ def _run(variant: Variant, case: Case, host: Host) -> Timed:
 WORKLOADS = (
     Workload(
         name="grow",
-        memory=lambda settings: _sections(settings) * SECTION * STRUCT_PAGE,
-        setup=lambda host, settings: map_window(host, _sections(settings) * SECTION),
+        memory=lambda settings: _case(settings).pages * STRUCT_PAGE,
+        setup=lambda host, settings: map_window(host, _case(settings).pages),
         tasks=_tasks,
         since=(7, 3),
         uses=("ordinary",),

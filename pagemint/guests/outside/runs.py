@@ -110,19 +110,13 @@ def boot(guest: Guest, kernel: Kernel) -> dict[str, Record]:
     Raises:
         Failure: a guest fails.
     """
+    words = {mode: f"memmap_init={mode}" for mode in kernel.modes} or {BASE: ""}
+    words |= {mode: f"deferred_init={mode}" for mode in kernel.deferred_init[1:]}
     by_mode: dict[str, Record] = {}
-
-    def boot_in(mode: str, append: str) -> None:
+    for mode, append in words.items():
         with step(f"boot: booting the {kernel.variant} kernel ({mode}, {guest.accel})"):
             booted = replace(guest, append=append)
             (by_mode[mode],), _ = booted.run(kernel, _BOOT, 2, guest.device)
-
-    for mode in kernel.modes:
-        boot_in(mode, f"memmap_init={mode}")
-    if not kernel.modes:
-        boot_in(BASE, "")
-    for mode in kernel.deferred_init[1:]:
-        boot_in(mode, f"deferred_init={mode}")
     return by_mode
 
 
