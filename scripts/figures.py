@@ -129,7 +129,7 @@ _OF_RESULT: dict[str, Callable[[Result], str]] = {
     "machine": _machine,  # "a virtual machine with 2 CPUs (AMD EPYC, family 25, model 1)"
     "linux": lambda result: result.kernel.version,
     "most_threads": lambda result: str(max(row.case.threads for row in result.rows)),
-    # Of fsdax on base, on the largest device:
+    # The next three are taken from fsdax on base, on the largest device.
     "runs": lambda result: str(len(_fsdax(result).runs_ms)),
     "size": lambda result: format_size(_fsdax(result).case.device_bytes),
     "pages": lambda result: f"{_fsdax(result).case.pages:,}",
