@@ -94,7 +94,7 @@ def files(device: Device) -> Iterator[Record]:
 
 
 def _keep_file(kind: str, device: Device) -> str:
-    block = the_one("pmem*", "/dev")
+    block = the_one("pmem*")
     make(SMALL[kind], block)
     halves = pattern(1, FILE), pattern(2, FILE)
     with mounted(kind, block) as directory, (directory / "data").open("wb+") as file:
@@ -145,7 +145,7 @@ def _write_chunks() -> int:
 @contextmanager
 def _mapped() -> Iterator[tuple[mmap.mmap, list[int]]]:
     """Map the whole device; yield its memory and the offsets of the chunks, up to its end."""
-    path = the_one("dax*.*", "/dev")
+    path = the_one("dax*.*")
     size = int(Path("/sys/bus/dax/devices", path.name, "size").read_text())
     with path.open("rb+", buffering=0) as file, mmap.mmap(file.fileno(), size) as memory:
         last = size // ALIGN - 1
@@ -154,7 +154,7 @@ def _mapped() -> Iterator[tuple[mmap.mmap, list[int]]]:
 
 def kmem(device: Device) -> Iterator[Record]:
     """Make a bound devdax device ordinary memory, use it, and make it a device again."""
-    dax = the_one("dax*.*", "/dev").name
+    dax = the_one("dax*.*").name
     yield from check("system-ram", _use_as_ram, dax)
     yield from check("back to devdax", _use_as_devdax, dax, device)
 

@@ -193,17 +193,17 @@ class PrivateMemory(Device):
         return written(PROBE / "private", str(self._size))
 
 
-def the_one(pattern: str, directory: str) -> Path:
-    """Return the one file in `directory` that matches `pattern`."""
-    paths = sorted(Path(directory).glob(pattern))
+def the_one(pattern: str) -> Path:
+    """Return the one file in /dev that matches `pattern`."""
+    paths = sorted(Path("/dev").glob(pattern))
     if len(paths) != 1:
-        raise RuntimeError(f"there are {len(paths)} of {directory}/{pattern}, not one")
+        raise RuntimeError(f"there are {len(paths)} of /dev/{pattern}, not one")
     return paths[0]
 
 
 def unbound_dax() -> tuple[str, int]:
     """Make a devdax device and unbind it from its driver; return its name and size."""
     Namespace("dax", "map=mem").bind()
-    name = the_one("dax*.*", "/dev").name
+    name = the_one("dax*.*").name
     (DAX / "drivers/device_dax/unbind").write_text(name)
     return name, int((DAX / "devices" / name / "size").read_text())

@@ -47,7 +47,7 @@ def file_on_device() -> Use | None:
 
     def use() -> int:
         nonlocal made
-        block = the_one("pmem*", "/dev")
+        block = the_one("pmem*")
         if not made:
             make(ALIGNED["ext4"], block)
             # The blocks of the file are written, so that no fault zeroes them.

@@ -46,7 +46,7 @@ def fsdax(device: Device) -> Iterator[Record]:
 def _cut_off(kind: str, engine: str, device: Device) -> str:
     device.unbind()
     device.bind()
-    block = the_one("pmem*", "/dev")
+    block = the_one("pmem*")
     make(SMALL[kind], block)
     with mounted(kind, block) as directory:
         job = (f"--directory={directory}", f"--ioengine={engine}", f"--size={SIZE}", *JOB)
@@ -78,7 +78,7 @@ def devdax(device: Device) -> Iterator[Record]:
 
 
 def _dev_dax() -> str:
-    path = the_one("dax*.*", "/dev")
+    path = the_one("dax*.*")
     argv = (f"--filename={path}", "--ioengine=dev-dax", f"--size={16 * ALIGN}", "--bs=4k", *JOB)
     result = _fio(*argv, "--do_verify=1", "--thread")
     expect(result["read"]["io_bytes"] >= 16 * ALIGN, "fio did not read all of it back")
@@ -95,7 +95,7 @@ def _fio(*argv: str) -> Record:
 
 def stress(device: Device) -> Iterator[Record]:
     """Make the device ordinary memory, and run stress-ng's stressors on it, each verified."""
-    dax = the_one("dax*.*", "/dev").name
+    dax = the_one("dax*.*").name
     run("daxctl", "reconfigure-device", "--mode=system-ram", dax)
     node = int(Path("/sys/bus/dax/devices", dax, "target_node").read_text())
     checks.take_memory_from(node)
@@ -128,7 +128,7 @@ def selftests(directory: Path) -> Iterator[Record]:
 
 def kmem(directory: Path) -> Iterator[Record]:
     """Run the kernel's own test of devdax that becomes ordinary memory, if this kernel has it."""
-    dax = the_one("dax*.*", "/dev").name
+    dax = the_one("dax*.*").name
     run("daxctl", "reconfigure-device", "--mode=system-ram", "--no-online", dax)
     os.environ["DAX_KMEM_TEST_DEV"] = dax
     for program in directory.glob("*.sh"):

@@ -26,7 +26,7 @@ def checks_of(headers: str) -> Iterator[Record]:
     run("rmmod", "pagemint_guest")  # `pagemint host` loads it itself
     made = Namespace("pfn", "map=dev")
     made.bind()
-    disk = the_one("pmem*", "/dev")
+    disk = the_one("pmem*")
     fsdax = Existing(made.name)
     yield from _all(
         {
@@ -39,7 +39,7 @@ def checks_of(headers: str) -> Iterator[Record]:
         }
     )
     Namespace("dax", "map=dev").bind()
-    devdax = Existing(the_one("dax*.*", "/dev").name)
+    devdax = Existing(the_one("dax*.*").name)
     yield from _all(
         {
             "mapped": lambda: _mapped(devdax),

@@ -143,7 +143,7 @@ def migrate(count: int) -> Iterator[Record]:
 
     A bound devdax device becomes the memory of the node without CPUs, as CXL memory does.
     """
-    dax = the_one("dax*.*", "/dev").name
+    dax = the_one("dax*.*").name
     run("daxctl", "reconfigure-device", "--mode=system-ram", dax)
     sysfs = Path("/sys/bus/dax/devices", dax)
     far = int((sysfs / "target_node").read_text())

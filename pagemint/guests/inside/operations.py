@@ -226,7 +226,7 @@ def _private(marks: Operations) -> Iterator[Record]:
 
 
 def _files(marks: Operations, name: str) -> Iterator[Record]:
-    block = the_one("pmem*", "/dev")
+    block = the_one("pmem*")
     for kind, command in ALIGNED.items():
         yield {"running": f"files on {kind}, {name}"}
         make(command, block)
@@ -251,7 +251,7 @@ def _faults(marks: Operations, kind: str, block: Path) -> Iterator[Record]:
 
 
 def _mappings(marks: Operations, name: str) -> Iterator[Record]:
-    with the_one("dax*.*", "/dev").open("rb+", buffering=0) as file:
+    with the_one("dax*.*").open("rb+", buffering=0) as file:
         for which in ("first", "second"):
             with mmap.mmap(file.fileno(), MAPPED) as memory:
                 yield _touch(marks, f"{which} fault, {name}", memory)

@@ -35,7 +35,7 @@ def hotplug(count: int, modes: Modes) -> Iterator[Record]:
 
 
 def _cycles(count: int, modes: Modes) -> str:
-    dax = the_one("dax*.*", "/dev").name
+    dax = the_one("dax*.*").name
     node = int(Path("/sys/bus/dax/devices", dax, "target_node").read_text())
     first: list[str] = []
     holes = 0

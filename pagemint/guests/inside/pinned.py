@@ -101,7 +101,7 @@ def _freed(work: Callable[[], str]) -> str:
 
 @contextmanager
 def _mapped(size: int = ALIGN) -> Iterator[mmap.mmap]:
-    path = the_one("dax*.*", "/dev")
+    path = the_one("dax*.*")
     with path.open("rb+", buffering=0) as file, mmap.mmap(file.fileno(), size) as memory:
         yield memory
 

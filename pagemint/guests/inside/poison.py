@@ -36,12 +36,12 @@ def fsdax(device: Device) -> Iterator[Record]:
 
 def devdax(device: Device) -> Iterator[Record]:
     """Poison a page that is mapped, and one that is not."""
-    yield from check("poison, devdax", _clean, device, lambda: _in(the_one("dax*.*", "/dev")))
+    yield from check("poison, devdax", _clean, device, lambda: _in(the_one("dax*.*")))
 
 
 def _in_a_file(device: Device, kind: str) -> str:
     def work() -> str:
-        block = the_one("pmem*", "/dev")
+        block = the_one("pmem*")
         make(SMALL[kind], block)
         with mounted(kind, block) as directory:
             path = directory / "data"

@@ -143,7 +143,7 @@ def devdax(modes: Modes, count: int, where: str, align: int = ALIGN) -> Iterator
     device = Namespace("dax", where, align)
     yield first_bind(device, modes)
     # The first use maps 128 MiB. A compound of 1 GiB cannot be mapped in part.
-    use = first_use.mapping(the_one("dax*.*", "/dev").name) if align <= ALIGN else None
+    use = first_use.mapping(the_one("dax*.*").name) if align <= ALIGN else None
     device.unbind()
     yield from rebinds(device, modes.with_shared(), count, use)
 
@@ -168,7 +168,7 @@ def shared_devdax(modes: Modes, where: str) -> Iterator[Record]:
     device = Namespace("dax", where)
     device.bind()
     yield from poison.devdax(device)
-    yield from check("populated sections", shared.populated, the_one("dax*.*", "/dev"), where)
+    yield from check("populated sections", shared.populated, the_one("dax*.*"), where)
     yield from pinned.devdax()
     yield from checks.mapping(device)
     yield from checks.kmem(device)
@@ -203,7 +203,7 @@ def fsdev(modes: Modes, count: int) -> Iterator[Record]:
     """Bind a device to devdax and fsdev in turn; each finds struct pages that the other used."""
     for where in ("map=mem", "map=dev"):
         Namespace("dax", where).bind()
-        name = the_one("dax*.*", "/dev").name
+        name = the_one("dax*.*").name
         use = first_use.mapping(name)  # leaves a mapping in the folios of 2 MiB
         as_devdax = Device(name, DAX / "drivers/device_dax")
         as_fsdev = Device(name, DAX / "drivers/fsdev_dax")

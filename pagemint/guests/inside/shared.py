@@ -138,7 +138,7 @@ def _on(kind: str, command: tuple[str, ...], device: _Fsdax, work: Callable[...,
     """Work with a new file system on a device that was just bound."""
     device.unbind()
     device.bind()
-    block = the_one("pmem*", "/dev")
+    block = the_one("pmem*")
     make(command, block)
     with mounted(kind, block) as directory:
         return work(device, directory / "data")
@@ -240,11 +240,11 @@ def writecache(modes: Modes) -> Iterator[Record]:
 
 
 def _cached(device: _Fsdax) -> str:
-    cache, data = the_one("pmem*", "/dev"), pattern(4, ORIGIN)
+    cache, data = the_one("pmem*"), pattern(4, ORIGIN)
     table = f"0 {ORIGIN // 512} writecache p /dev/ram0 {cache} {PAGE} 0"
     run("dmsetup", "create", "--noudevsync", "cached", "--table", table)
     try:
-        path = the_one("dm-*", "/dev")
+        path = the_one("dm-*")
         with path.open("rb+") as file:
             file.write(data)
             file.flush()
