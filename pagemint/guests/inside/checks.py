@@ -94,10 +94,9 @@ def files(device: Device) -> Iterator[Record]:
 
 
 def _keep_file(kind: str, device: Device) -> str:
-    block = the_one("pmem*")
-    make(SMALL[kind], block)
+    make(SMALL[kind])
     halves = pattern(1, FILE), pattern(2, FILE)
-    with mounted(kind, block) as directory, (directory / "data").open("wb+") as file:
+    with mounted(kind) as directory, (directory / "data").open("wb+") as file:
         file.write(halves[0])
         file.write(bytes(FILE))
         file.flush()
@@ -109,7 +108,7 @@ def _keep_file(kind: str, device: Device) -> str:
         os.fsync(file.fileno())
     device.unbind()
     device.bind()
-    with mounted(kind, block) as directory:
+    with mounted(kind) as directory:
         expect((directory / "data").read_bytes() == b"".join(halves), "the data changed")
     return f"{2 * FILE >> 20} MiB held over a rebind"
 

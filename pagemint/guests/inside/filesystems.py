@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from pagemint.guests.inside.devices import run
+from pagemint.guests.inside.devices import run, the_one
 
 SMALL = {
     "ext4": ("mkfs.ext4", "-q", "-F", "-b", str(mmap.PAGESIZE), "DEVICE", "256m"),
@@ -28,16 +28,17 @@ ALIGNED = {
 """The same for file systems whose files lie in aligned blocks of 2 MiB. This xfs needs 1 GiB."""
 
 
-def make(command: Sequence[str], block: Path) -> None:
-    """Make a file system on a block device, by one of the commands above."""
+def make(command: Sequence[str]) -> None:
+    """Make a file system on the device, by one of the commands above."""
+    block = the_one("pmem*")
     run(*(block if word == "DEVICE" else word for word in command))
 
 
 @contextmanager
-def mounted(kind: str, block: Path) -> Iterator[Path]:
-    """Mount a device with dax=always, so that mappings of files are direct; yield the directory."""
+def mounted(kind: str) -> Iterator[Path]:
+    """Mount the device with dax=always: mappings of its files are direct. Yield the directory."""
     with tempfile.TemporaryDirectory() as name:
-        run("mount", "-t", kind, "-o", "dax=always", block, name)
+        run("mount", "-t", kind, "-o", "dax=always", the_one("pmem*"), name)
         try:
             yield Path(name)
         finally:

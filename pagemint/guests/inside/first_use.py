@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from pagemint.guests.inside.devices import ALIGN, MAPPED, PROBE, the_one, written
+from pagemint.guests.inside.devices import ALIGN, MAPPED, PROBE, written
 from pagemint.guests.inside.filesystems import ALIGNED, make, mounted
 
 NAME = "data"
@@ -47,14 +47,13 @@ def file_on_device() -> Use | None:
 
     def use() -> int:
         nonlocal made
-        block = the_one("pmem*")
         if not made:
-            make(ALIGNED["ext4"], block)
+            make(ALIGNED["ext4"])
             # The blocks of the file are written, so that no fault zeroes them.
-            with mounted("ext4", block) as directory:
+            with mounted("ext4") as directory:
                 (directory / NAME).write_bytes(bytes(MAPPED))
             made = True
-        with mounted("ext4", block) as directory, (directory / NAME).open("rb+") as file:
+        with mounted("ext4") as directory, (directory / NAME).open("rb+") as file:
             return _touch(file.fileno(), lambda memory, offset: memory.__setitem__(offset, 1))
 
     return use

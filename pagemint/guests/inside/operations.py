@@ -226,15 +226,14 @@ def _private(marks: Operations) -> Iterator[Record]:
 
 
 def _files(marks: Operations, name: str) -> Iterator[Record]:
-    block = the_one("pmem*")
     for kind, command in ALIGNED.items():
         yield {"running": f"files on {kind}, {name}"}
-        make(command, block)
-        yield from _faults(marks, kind, block)
+        make(command)
+        yield from _faults(marks, kind)
 
 
-def _faults(marks: Operations, kind: str, block: Path) -> Iterator[Record]:
-    with mounted(kind, block) as directory, (directory / "data").open("wb+") as file:
+def _faults(marks: Operations, kind: str) -> Iterator[Record]:
+    with mounted(kind) as directory, (directory / "data").open("wb+") as file:
         os.posix_fallocate(file.fileno(), 0, MAPPED)
         with mmap.mmap(file.fileno(), MAPPED) as memory:
             yield _touch(marks, f"first fault, new {kind} file", memory)
@@ -242,7 +241,7 @@ def _faults(marks: Operations, kind: str, block: Path) -> Iterator[Record]:
         with mmap.mmap(file.fileno(), MAPPED) as memory:
             yield _touch(marks, f"second fault, new {kind} file", memory)
     # Unmounting made the kernel forget the file's folios.
-    with mounted(kind, block) as directory, (directory / "data").open("rb+") as file:
+    with mounted(kind) as directory, (directory / "data").open("rb+") as file:
         for which in ("first", "second"):
             with mmap.mmap(file.fileno(), MAPPED) as memory:
                 yield _touch(marks, f"{which} fault, existing {kind} file", memory)

@@ -138,9 +138,8 @@ def _on(kind: str, command: tuple[str, ...], device: _Fsdax, work: Callable[...,
     """Work with a new file system on a device that was just bound."""
     device.unbind()
     device.bind()
-    block = the_one("pmem*")
-    make(command, block)
-    with mounted(kind, block) as directory:
+    make(command)
+    with mounted(kind) as directory:
         return work(device, directory / "data")
 
 
