@@ -15,7 +15,7 @@ from pathlib import Path
 
 from pagemint.guests.inside import ordinary
 from pagemint.guests.inside.checks import PAGE, Record, check, child, expect, pattern, status_of
-from pagemint.guests.inside.devices import ALIGN, MEMORY, PROBE, SECTION, meminfo, put, run
+from pagemint.guests.inside.devices import ALIGN, MEMORY, PROBE, SECTION, meminfo, put, run, scan
 from pagemint.guests.inside.edges import OOM_SCORE
 
 NODES = Path("/sys/devices/system/node")
@@ -94,10 +94,8 @@ def _first(block: Path) -> int:
 
 def _states(block: Path, pages: int) -> list[str]:
     """Return the state of the first pages of a block: absent, free (first of a chunk) or other."""
-    (PROBE / "scan_pfn").write_text(str(_first(block)))
-    (PROBE / "scan_pages").write_text(str(pages))
     states: list[str] = []
-    for line in (PROBE / "states").read_text().splitlines():
+    for line in scan("states", _first(block), pages).splitlines():
         count, references, kind, flags = line.split()
         # A tail page of a free chunk looks like one of a large folio that is in use.
         free = kind == "buddy" and (references, flags) == ("0", "0")

@@ -68,6 +68,13 @@ def last_range() -> tuple[int, int, int]:
     return nanoseconds, start, pages
 
 
+def scan(file: str, first: int, pages: int) -> str:
+    """Return `file` of the probe, scan or states, about some pages; see pagemint_guest.c."""
+    (PROBE / "scan_pfn").write_text(str(first))
+    (PROBE / "scan_pages").write_text(str(pages))
+    return (PROBE / file).read_text()
+
+
 def wait_until(done: Callable[[], bool], problem: str | Callable[[], str]) -> None:
     """Wait until the kernel has done its work, or fail with `problem` after two minutes."""
     deadline = time.monotonic() + _PATIENCE

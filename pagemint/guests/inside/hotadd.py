@@ -11,15 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pagemint.guests.inside.checks import PAGE, Record, check, expect
-from pagemint.guests.inside.devices import (
-    ALIGN,
-    MEMORY,
-    PROBE,
-    SECTION,
-    meminfo,
-    put,
-    wait_until,
-)
+from pagemint.guests.inside.devices import ALIGN, MEMORY, SECTION, meminfo, put, scan, wait_until
 
 PORT = "pagemint.monitor"  # its name in outside/x86.py
 NODE = 2  # behind the device; the first CPU takes its memory from node 0
@@ -184,7 +176,7 @@ def _step(step: Callable[[], object], first: int, pages: int, plugged: int) -> s
 
 def _looked_at(first: int, pages: int, plugged: int) -> str:
     """Check the pages of a device of which `plugged` are free; return their state in words."""
-    text, totals = _states(first, pages), Counter[str]()
+    text, totals = scan("states", first, pages), Counter[str]()
     for line in text.splitlines():
         count, references, kind, flags = line.split()
         if kind == "absent":
@@ -200,17 +192,10 @@ def _looked_at(first: int, pages: int, plugged: int) -> str:
     return f"{totals['free']} pages free, {totals['kept']} kept, states {_digest(text)}"
 
 
-def _states(first: int, pages: int) -> str:
-    """Return a line for each run of pages in the same state; see probes/pagemint_guest.c."""
-    (PROBE / "scan_pfn").write_text(str(first))
-    (PROBE / "scan_pages").write_text(str(pages))
-    return (PROBE / "states").read_text()
-
-
 def _fail_kept(first: int, pages: int) -> str:
     """Report a memory failure in the last page that is kept."""
     at, kept = first, -1
-    for line in _states(first, pages).splitlines():
+    for line in scan("states", first, pages).splitlines():
         count, _, kind, _ = line.split()
         at += int(count)
         kept = at - 1 if kind == "offline" else kept
@@ -221,7 +206,8 @@ def _fail_kept(first: int, pages: int) -> str:
     except OSError as error:
         answer = f"refused: {error.strerror}"
     corrupted = meminfo()["HardwareCorrupted"] // PAGE
-    return f"{answer}, {corrupted} corrupted, states {_digest(_states(first, pages))}"
+    text = scan("states", first, pages)
+    return f"{answer}, {corrupted} corrupted, states {_digest(text)}"
 
 
 def _digest(text: str) -> str:

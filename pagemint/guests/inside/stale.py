@@ -8,13 +8,13 @@ from pagemint.guests.inside.checks import Record, check, expect
 from pagemint.guests.inside.devices import (
     DAX,
     MEMORY,
-    PROBE,
     SECTION,
     Device,
     Namespace,
     PrivateMemory,
     last_range,
     meminfo,
+    scan,
     soil,
     unbound_dax,
 )
@@ -72,9 +72,7 @@ def _looked_through(start: int, end: int) -> str:
     """
     section = SECTION // mmap.PAGESIZE
     first, last = start // section * section, -(-end // section) * section
-    (PROBE / "scan_pfn").write_text(str(first))
-    (PROBE / "scan_pages").write_text(str(last - first))
-    mapped, stale = map(int, (PROBE / "scan").read_text().split())
+    mapped, stale = map(int, scan("scan", first, last - first).split())
     expect(mapped > 0, "nothing is mapped")
     expect(stale == 0, f"{stale} of {mapped} words are what the memory held before")
     return f"{mapped} words"
