@@ -13,6 +13,7 @@
  * the whole memmap again.
  */
 #include <linux/memfill_streaming.h>
+#include <linux/mm.h>
 #include <linux/mmzone.h>
 #include <linux/page_ref.h>
 #include <linux/pageblock-flags.h>
@@ -75,6 +76,10 @@ static bool first_are_at(const struct page *page, const struct pattern *pattern,
 }
 
 /*
+ * Let the kernel's own code write some pages, wherever they are. It writes
+ * @nr_written struct pages: fewer than @nr_pages if @order is that of the memmap
+ * and its compounds are deduplicated.
+ *
  * memmap_init_zone_device() starts behind the altmap, whichever PFN it is given;
  * without one it deduplicates. So it gets a copy of the dev_pagemap, with an
  * altmap that ends where it is to start, or with none. It stores the address of
@@ -82,8 +87,8 @@ static bool first_are_at(const struct page *page, const struct pattern *pattern,
  * copy there, which is valid as long as this call; nobody else looks at a page
  * of a device that is being bound.
  */
-void write_as_kernel(struct fill *fill, unsigned long pfn, unsigned long nr_pages,
-		     unsigned int order, unsigned long nr_written)
+static void write_as_kernel(struct fill *fill, unsigned long pfn, unsigned long nr_pages,
+			    unsigned int order, unsigned long nr_written)
 {
 	const struct vmem_altmap altmap = { .base_pfn = pfn };
 	struct dev_pagemap *moved = &fill->moved;
@@ -268,4 +273,28 @@ bool fill_memmap(struct fill *fill)
 	}
 	memfill_streaming_drain();
 	return true;
+}
+
+unsigned long verify_memmap(struct fill *fill, unsigned long *differences)
+{
+	const unsigned long unit = fill->order ? 1UL << fill->order : pageblock_nr_pages;
+	unsigned long pfn, next, i, nr_written;
+	struct page *copy;
+
+	copy = kvmalloc_array(unit, sizeof(*copy), GFP_KERNEL);
+	if (!copy)
+		return 0;
+	for (pfn = fill->begin; pfn < fill->stop; pfn = next) {
+		const struct page *page = pfn_to_page(pfn);
+
+		next = fill->order ? pfn + unit : min(fill->stop, ALIGN(pfn + 1, unit));
+		nr_written = min(next - pfn, fill->nr_written);
+		memcpy(copy, page, nr_written * sizeof(*copy));
+		write_as_kernel(fill, pfn, next - pfn, fill->order, nr_written);
+		for (i = 0; i < nr_written; i++)
+			*differences += !!memcmp(page + i, copy + i, sizeof(*copy));
+		cond_resched();
+	}
+	kvfree(copy);
+	return fill->stop - fill->begin;
 }

@@ -77,15 +77,13 @@ bool can_fill(struct fill *fill, struct zone *zone, unsigned long start_pfn,
 bool fill_memmap(struct fill *fill);
 
 /**
- * write_as_kernel() - let the kernel's own code write some pages, wherever they are
- * @fill: their memmap
- * @pfn: the first page
- * @nr_pages: number of pages
- * @order: order of their compounds, or 0
- * @nr_written: struct pages that it writes; fewer than @nr_pages if @order is that of the memmap
- *	and its compounds are deduplicated
+ * verify_memmap() - compare a filled memmap with what the kernel's own code writes
+ * @fill: the memmap; it is left as the kernel's own code writes it
+ * @differences: struct pages that differ are added to it
+ *
+ * Return: pages whose struct pages were compared, shared ones among them; none if there is no
+ *	memory for a copy of a compound's pages.
  */
-void write_as_kernel(struct fill *fill, unsigned long pfn, unsigned long nr_pages,
-		     unsigned int order, unsigned long nr_written);
+unsigned long verify_memmap(struct fill *fill, unsigned long *differences);
 
 #endif /* _PAGEMINT_FILL_H */

@@ -16,7 +16,6 @@
 #include "fault.h"
 #include "fill.h"
 #include "hook.h"
-#include "verify.h"
 
 static bool enabled = true;
 module_param(enabled, bool, 0644);
