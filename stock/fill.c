@@ -24,6 +24,11 @@
 #include "fill.h"
 #include "hook.h"
 
+#ifndef VMEMMAP_RESERVE_NR	/* before Linux 6.1.20 or so */
+#define VMEMMAP_RESERVE_NR 2
+#define vmemmap_can_optimize(altmap, pgmap) ((void)(pgmap), !(altmap))
+#endif
+
 #define PROBE_ORDER 2
 #define NR_PROBE_0 2	/* pages of a probe of order 0 */
 

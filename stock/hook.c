@@ -11,9 +11,12 @@
 
 #include <asm/nops.h>
 
-#include "compat.h"
 #include "fault.h"
 #include "hook.h"
+
+#ifdef ftrace_instruction_pointer_set	/* Linux 6.1 */
+#define ftrace_regs_set_instruction_pointer ftrace_instruction_pointer_set
+#endif
 
 #ifndef CONFIG_X86_64
 #error "only x86-64 is supported"
