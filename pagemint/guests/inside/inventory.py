@@ -35,13 +35,13 @@ class Bound:
     in_use: str
 
 
-def bound(root: Path) -> list[Bound]:
-    """Return the devices; `root` contains sys, proc and dev."""
+def bound() -> list[Bound]:
+    """Return the devices."""
     devices = []
     for kind, (driver, pattern, nodes) in _KINDS.items():
-        for path in sorted((root / driver).glob(pattern)):
+        for path in sorted((ROOT / driver).glob(pattern)):
             size = int((path / "size").read_text())
-            devices.append(Bound(path.name, kind, size, _in_use(root, nodes(path))))
+            devices.append(Bound(path.name, kind, size, _in_use(nodes(path))))
     return devices
 
 
@@ -67,7 +67,7 @@ class Existing(Device):
             for node in self.nodes(self.driver / self.name):
                 if node.disk:
                     # From here on nobody can mount the disk or its partitions.
-                    claims.enter_context(_claimed(ROOT / "dev" / node.name))
+                    claims.enter_context(_claimed(node))
             return super().unbind()
 
     def restore(self) -> None:
@@ -78,7 +78,7 @@ class Existing(Device):
     def _check(self) -> None:
         until = time.monotonic() + PATIENCE
         while True:
-            why = _in_use(ROOT, self.nodes(self.driver / self.name))
+            why = _in_use(self.nodes(self.driver / self.name))
             if not why:
                 return
             # udev opens a device for a moment after each bind.
@@ -115,24 +115,23 @@ _KINDS: dict[str, tuple[str, str, Callable[[Path], list[_Node]]]] = {
 }
 
 
-def _in_use(root: Path, nodes: list[_Node]) -> str:
+def _in_use(nodes: list[_Node]) -> str:
     for node in nodes:
         for look in (_held, _mounted, _swap, _loop, _opened, _taken):
-            why = look(root, node)
-            if why:
+            if why := look(node):
                 return why
     return ""
 
 
-def _held(root: Path, node: _Node) -> str:
+def _held(node: _Node) -> str:
     holders = sorted(path.name for path in (node.path / "holders").glob("*"))
     return f"part of {holders[0]}" if holders else ""
 
 
-def _mounted(root: Path, node: _Node) -> str:
+def _mounted(node: _Node) -> str:
     number = (node.path / "dev").read_text().strip()
     # Read all processes: each can have a mount namespace of its own.
-    for path in (root / "proc").glob("[0-9]*/mountinfo"):
+    for path in (ROOT / "proc").glob("[0-9]*/mountinfo"):
         for line in _lines(path):
             fields = line.split()
             if node.block and fields[2] == number:
@@ -140,23 +139,23 @@ def _mounted(root: Path, node: _Node) -> str:
     return ""
 
 
-def _swap(root: Path, node: _Node) -> str:
-    names = {Path(line.split()[0]).name for line in _lines(root / "proc/swaps")}
+def _swap(node: _Node) -> str:
+    names = {Path(line.split()[0]).name for line in _lines(ROOT / "proc/swaps")}
     return "swap" if node.block and node.name in names else ""
 
 
-def _loop(root: Path, node: _Node) -> str:
-    for path in (root / "sys/block").glob("loop*/loop/backing_file"):
+def _loop(node: _Node) -> str:
+    for path in (ROOT / "sys/block").glob("loop*/loop/backing_file"):
         if _lines(path) == [f"/dev/{node.name}"]:
             return f"behind {path.parents[1].name}"
     return ""
 
 
-def _opened(root: Path, node: _Node) -> str:
+def _opened(node: _Node) -> str:
     """Find a process that has the file open or mapped; only root sees other users' processes."""
     number = (node.path / "dev").read_text().strip()
     wanted = stat.S_IFBLK if node.block else stat.S_IFCHR
-    for process in (root / "proc").glob("[0-9]*"):
+    for process in (ROOT / "proc").glob("[0-9]*"):
         for what in ("fd", "map_files"):
             for file in _entries(process / what):
                 try:
@@ -171,11 +170,11 @@ def _opened(root: Path, node: _Node) -> str:
     return ""
 
 
-def _taken(root: Path, node: _Node) -> str:
+def _taken(node: _Node) -> str:
     """Ask the kernel whether a file system, swap, RAID or the like has claimed a disk."""
     if node.disk:
         try:
-            with _claimed(root / "dev" / node.name):
+            with _claimed(node):
                 pass
         except OSError as error:
             if error.errno == errno.EBUSY:
@@ -184,9 +183,9 @@ def _taken(root: Path, node: _Node) -> str:
 
 
 @contextmanager
-def _claimed(path: Path) -> Iterator[None]:
+def _claimed(node: _Node) -> Iterator[None]:
     """Open a disk exclusively."""
-    claim = os.open(path, os.O_RDONLY | os.O_EXCL)
+    claim = os.open(ROOT / "dev" / node.name, os.O_RDONLY | os.O_EXCL)
     try:
         yield
     finally:
