@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import pytest
 from kernel_lines import LINES
 
-from pagemint.guests.outside import binds
+from pagemint.guests.outside import binds, checks
 from pagemint.guests.outside.guest import Guest
 from pagemint.guests.outside.scenarios import Record
 from pagemint.trees import image, patches, stock, trees
@@ -44,6 +44,13 @@ def guest_kernel(name: str, *fragments: str) -> Kernel:
 def missing_suites(suites: Iterable[str], console: str) -> list[str]:
     """Return the KUnit suites that did not run, did not pass or skipped all of their tests."""
     return [name for name in suites if not re.search(rf"^ok \d+ {name}\r?$", console, re.MULTILINE)]
+
+
+def passed(records: list[Record]) -> dict[str, str]:
+    """Return what the checks among records found, by their names; all must have passed."""
+    outcomes = checks.checks_of("any", records)
+    assert [check for check in outcomes if check.outcome != "pass"] == []
+    return {check.name: check.said for check in outcomes}
 
 
 def check_memmaps(

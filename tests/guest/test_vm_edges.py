@@ -4,7 +4,7 @@
 from collections.abc import Sequence
 
 import pytest
-from guest_records import LONG, check_memmaps, guest_kernel
+from guest_records import LONG, check_memmaps, guest_kernel, passed
 
 from pagemint.guests.outside import checks, runs
 from pagemint.guests.outside.guest import Guest
@@ -36,13 +36,6 @@ def kernels() -> Kernels:
 def same_memmaps(scenarios: Sequence[str], guests: dict[str, tuple[list[Record], str]]) -> None:
     for name in scenarios:
         check_memmaps(name, guests, (*MODES, SHARED) if name in SHARING else MODES)
-
-
-def passed(records: list[Record]) -> dict[str, str]:
-    """Return what the checks among records found, by their names; all must have passed."""
-    outcomes = checks.checks_of("any", records)
-    assert [check for check in outcomes if check.outcome != "pass"] == []
-    return {check.name: check.said for check in outcomes}
 
 
 def test_memory_may_be_short(kernels: Kernels) -> None:
