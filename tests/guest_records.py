@@ -24,6 +24,9 @@ LONG = pytest.mark.skipif(
     not os.environ.get("PAGEMINT_VM"), reason="minutes in a guest: run make check-vm"
 )
 
+Guests = dict[str, tuple[list[Record], str]]
+"""The records and the console of a guest with each kernel, by the kernel's name."""
+
 
 def from_stock_kernel(
     line: str, scenarios: list[str], rebinds: int, *, device: int = DEVICE, fault: bool = False
@@ -53,9 +56,7 @@ def passed(records: list[Record]) -> dict[str, str]:
     return {check.name: check.said for check in outcomes}
 
 
-def check_memmaps(
-    scenario: str, guests: dict[str, tuple[list[Record], str]], modes: Iterable[str]
-) -> None:
+def check_memmaps(scenario: str, guests: Guests, modes: Iterable[str]) -> None:
     """Check that base, if it ran, and each mode of patched left the same, large memmap."""
     records = {tree: own for tree, (own, _) in guests.items()}
     rows = binds.rows_of(scenario, records, DEVICE)

@@ -8,13 +8,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from guest_records import DEVICE, LONG, check_memmaps, missing_suites, passed
+from guest_records import DEVICE, LONG, Guests, check_memmaps, missing_suites, passed
 from kernel_lines import BASES
 
 from pagemint import cli
 from pagemint.guests.outside import binds, lab
 from pagemint.guests.outside.guest import Guest
-from pagemint.guests.outside.scenarios import Record
 from pagemint.trees import image, patches, trees
 from pagemint.words import DEFERRED_INIT, PAGE, SHARED, STRUCT_PAGE
 
@@ -33,7 +32,7 @@ def line(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="module")
-def guests(line: str) -> dict[str, tuple[list[Record], str]]:
+def guests(line: str) -> Guests:
     """The records of guests with the kernels, and their consoles.
 
     Base takes minutes to build, so make check leaves it out: it compares thousands of memmaps of
@@ -49,7 +48,7 @@ def guests(line: str) -> dict[str, tuple[list[Record], str]]:
     return {kernel.variant: guest.run(kernel, names, 2, DEVICE) for kernel in kernels}
 
 
-def test_folios_are_copied_in_a_guest(guests: dict[str, tuple[list[Record], str]]) -> None:
+def test_folios_are_copied_in_a_guest(guests: Guests) -> None:
     for records, _console in guests.values():
         folios = [record for record in records if record["scenario"] == "folio"]
         copies = [record["function"] for record in folios if "ns" in record]
@@ -57,18 +56,14 @@ def test_folios_are_copied_in_a_guest(guests: dict[str, tuple[list[Record], str]
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_all_modes_leave_the_same_memmap(
-    scenario: str, line: str, guests: dict[str, tuple[list[Record], str]]
-) -> None:
+def test_all_modes_leave_the_same_memmap(scenario: str, line: str, guests: Guests) -> None:
     modes = patches.modes(line)
     shared = scenario in SHARED_BLOCKS and "memmap_shared" in patches.suites(line)
     check_memmaps(scenario, guests, (*modes, SHARED) if shared else modes)
 
 
 @pytest.mark.parametrize("scenario", SHARED_BLOCKS)
-def test_a_shared_memmap_takes_few_blocks(
-    scenario: str, line: str, guests: dict[str, tuple[list[Record], str]]
-) -> None:
+def test_a_shared_memmap_takes_few_blocks(scenario: str, line: str, guests: Guests) -> None:
     if "memmap_shared" not in patches.suites(line):
         pytest.skip(f"the series has no shared memmap for Linux {line}")
     rows = binds.rows_of(scenario, {"patched": guests["patched"][0]}, DEVICE)
@@ -79,7 +74,7 @@ def test_a_shared_memmap_takes_few_blocks(
     assert set(memmap_bytes.values()) == {DEVICE // PAGE * STRUCT_PAGE // part}
 
 
-def test_the_kunit_suites_pass(line: str, guests: dict[str, tuple[list[Record], str]]) -> None:
+def test_the_kunit_suites_pass(line: str, guests: Guests) -> None:
     suites = patches.suites(line)
     assert len(suites) > 3
     assert missing_suites(suites, guests["patched"][1]) == []

@@ -4,12 +4,11 @@
 from dataclasses import replace
 
 import pytest
-from guest_records import DEVICE, LONG, X86_SUITES, check_memmaps, missing_suites
+from guest_records import DEVICE, LONG, X86_SUITES, Guests, check_memmaps, missing_suites
 from kernel_lines import WHOLE
 
 from pagemint.guests.outside.guest import Guest
 from pagemint.guests.outside.lab import BIND_SCENARIOS, LABS
-from pagemint.guests.outside.scenarios import Record
 from pagemint.trees import image, patches, trees
 
 pytestmark = LONG
@@ -24,7 +23,7 @@ def line(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="module")
-def guests(line: str) -> dict[str, tuple[list[Record], str]]:
+def guests(line: str) -> Guests:
     """The records of guests with the two kernels, and their consoles."""
     lab = LABS["arm64"]
     base, patched = (
@@ -36,11 +35,9 @@ def guests(line: str) -> dict[str, tuple[list[Record], str]]:
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_both_kernels_leave_the_same_memmap(
-    part: str, line: str, guests: dict[str, tuple[list[Record], str]]
-) -> None:
+def test_both_kernels_leave_the_same_memmap(part: str, line: str, guests: Guests) -> None:
     check_memmaps(part, guests, patches.modes(line))
 
 
-def test_the_kunit_suites_pass(line: str, guests: dict[str, tuple[list[Record], str]]) -> None:
+def test_the_kunit_suites_pass(line: str, guests: Guests) -> None:
     assert missing_suites(patches.suites(line) - X86_SUITES, guests["patched"][1]) == []

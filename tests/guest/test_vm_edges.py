@@ -4,12 +4,11 @@
 from collections.abc import Sequence
 
 import pytest
-from guest_records import LONG, check_memmaps, guest_kernel, passed
+from guest_records import LONG, Guests, check_memmaps, guest_kernel, passed
 
 from pagemint.guests.outside import checks, runs
 from pagemint.guests.outside.guest import Guest
 from pagemint.guests.outside.lab import FRAGMENTS
-from pagemint.guests.outside.scenarios import Record
 from pagemint.trees.image import Kernel
 from pagemint.words import BASE, MODES, PAGE, SHARED
 
@@ -33,7 +32,7 @@ def kernels() -> Kernels:
     return {name: guest_kernel(name, *FRAGMENTS) for name in ("base", "patched")}
 
 
-def same_memmaps(scenarios: Sequence[str], guests: dict[str, tuple[list[Record], str]]) -> None:
+def same_memmaps(scenarios: Sequence[str], guests: Guests) -> None:
     for name in scenarios:
         check_memmaps(name, guests, (*MODES, SHARED) if name in SHARING else MODES)
 
