@@ -14,6 +14,8 @@ from pagemint.results.rows import Operation
 from pagemint.trees.image import Kernel
 from pagemint.words import DEFERRED_INIT, MODES, SHARED
 
+pytestmark = LONG
+
 # For each operation the functions that do its work on one tree or the other. Their stores and calls
 # are exact.
 _FILL = ("__init_zone_device_page", "memmap_init_zone_device", "memmap_template_copy")
@@ -67,7 +69,6 @@ def calls(run: Run, operation: str, function: str) -> int:
     return counted.calls if counted else 0
 
 
-@LONG
 @BOTH
 def test_stores_and_calls_of_named_functions_are_equal(
     tree: str, runs: dict[str, list[Run]]
@@ -81,7 +82,6 @@ def test_stores_and_calls_of_named_functions_are_equal(
             assert (one.stored, one.calls) == (other.stored, other.calls), (name, function)
 
 
-@LONG
 @BOTH
 def test_sums_are_equal_within_one_per_cent(tree: str, runs: dict[str, list[Run]]) -> None:
     first, second = runs[tree]
@@ -93,7 +93,6 @@ def test_sums_are_equal_within_one_per_cent(tree: str, runs: dict[str, list[Run]
             assert other.total.stored == pytest.approx(one.total.stored, rel=0.01), name
 
 
-@LONG
 def test_a_bind_stores_the_memmap_once(runs: dict[str, list[Run]]) -> None:
     # 4 GiB have 64 MiB of memmap.
     before, now = (runs[tree][0]["bind device-private"].total.stored for tree in runs)
@@ -101,7 +100,6 @@ def test_a_bind_stores_the_memmap_once(runs: dict[str, list[Run]]) -> None:
     assert 64 * _MIB < now < 66 * _MIB
 
 
-@LONG
 def test_a_bind_with_the_memmap_on_the_device_stores_one_64th_and_a_block(
     kernels: list[Kernel],
 ) -> None:
@@ -117,7 +115,6 @@ def test_a_bind_with_the_memmap_on_the_device_stores_one_64th_and_a_block(
     assert compounds < shared
 
 
-@LONG
 def test_the_walk_of_a_zone_is_linear_in_the_blocks(runs: dict[str, list[Run]]) -> None:
     before, now = (
         [calls(runs[tree][0], f"online {blocks} blocks", _WALK) for blocks in (16, 64)]
@@ -127,7 +124,6 @@ def test_the_walk_of_a_zone_is_linear_in_the_blocks(runs: dict[str, list[Run]]) 
     assert now[1] <= 4 * now[0]
 
 
-@LONG
 def test_free_memory_goes_offline_by_its_order(runs: dict[str, list[Run]]) -> None:
     operation, pages = "offline 64 blocks", 64 * _BLOCK
     before, now = (calls(runs[tree][0], operation, "page_is_unmovable") for tree in runs)
@@ -141,7 +137,6 @@ def test_free_memory_goes_offline_by_its_order(runs: dict[str, list[Run]]) -> No
     assert now < pages / 5
 
 
-@LONG
 def test_fsdev_does_not_walk_its_pages(runs: dict[str, list[Run]]) -> None:
     for operation in ("bind fsdev", "rebind fsdev", "unbind fsdev"):
         before, now = (calls(runs[tree][0], operation, "dax_folio_reset_order") for tree in runs)
@@ -149,7 +144,6 @@ def test_fsdev_does_not_walk_its_pages(runs: dict[str, list[Run]]) -> None:
         assert now == 0
 
 
-@LONG
 def test_fsdev_finds_single_pages_where_devdax_had_folios(kernels: list[Kernel]) -> None:
     hashes = defaultdict(set)
     for kernel in kernels:
@@ -165,7 +159,6 @@ def test_fsdev_finds_single_pages_where_devdax_had_folios(kernels: list[Kernel])
     assert len(set.union(*hashes.values())) == 4
 
 
-@LONG
 def test_an_unbind_waits_for_one_grace_period_less(runs: dict[str, list[Run]]) -> None:
     unbind = "unbind device-private"
     # Other code may end one, too.
@@ -176,7 +169,6 @@ def test_an_unbind_waits_for_one_grace_period_less(runs: dict[str, list[Run]]) -
         assert base == patched, function
 
 
-@LONG
 def test_the_memmap_of_hot_added_memory_is_written_once(kernels: list[Kernel]) -> None:
     added = [
         by_name(counts.count(kernel, 3600, HOT_ADDED, spare=counts.SPARE)) for kernel in kernels
@@ -190,7 +182,6 @@ def test_the_memmap_of_hot_added_memory_is_written_once(kernels: list[Kernel]) -
         assert now.instructions < 0.4 * before.instructions, name
 
 
-@LONG
 def test_no_fault_costs_more_once_all_memory_has_struct_pages(kernels: list[Kernel]) -> None:
     # Boot leaves smaller blocks on the free lists in one run of two or so. These functions take
     # them apart, and then take 2% more.
@@ -214,7 +205,6 @@ def test_no_fault_costs_more_once_all_memory_has_struct_pages(kernels: list[Kern
     assert refilled["background"] == pytest.approx(refilled["eager"], rel=0.02)
 
 
-@LONG
 def test_a_lazy_boot_leaves_the_memmap_alone(kernels: list[Kernel]) -> None:
     small, large = 512 << 20, 200 << 30
     made = counts.boots(kernels[1], 3600, (small, large))
