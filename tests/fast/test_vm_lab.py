@@ -367,7 +367,6 @@ def test_a_guest_may_see_this_machine_elsewhere(tmp_path: Path) -> None:
         ["--arch", "arm64", "--ndctl", "/nonesuch"],
         ["--stock", "6.12", "--arch", "arm64"],
         ["--stock", "6.12", "--scenario", "shared-limits"],
-        ["--arch", "arm64", "--scenario", "shared-limits"],
         ["--kernel", "6.12", "--scenario", "fsdax,shared-limits"],
         ["--kernel", "7.2", "--scenario", "shared-limits"],
         ["--kernel", "5.5"],
