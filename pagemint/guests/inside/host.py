@@ -5,7 +5,7 @@ import ctypes
 import mmap
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from pagemint.guests.inside.checks import LIBC, Record, check, expect
@@ -28,29 +28,16 @@ def checks_of(headers: str) -> Iterator[Record]:
     made.bind()
     disk = the_one("pmem*")
     fsdax = Existing(made.name)
-    yield from _all(
-        {
-            "list": lambda: _lists(fsdax),
-            "mounted": lambda: _mounted(fsdax, disk),
-            "swap": lambda: _swap(fsdax, disk),
-            "open": lambda: _open(fsdax, disk),
-            "fsdax": lambda: _times("fsdax", headers, fsdax),
-            "private": lambda: _times("private", headers, None),
-        }
-    )
+    yield from check("list", _lists, fsdax)
+    yield from check("mounted", _mounted, fsdax, disk)
+    yield from check("swap", _swap, fsdax, disk)
+    yield from check("open", _open, fsdax, disk)
+    yield from check("fsdax", _times, "fsdax", headers, fsdax)
+    yield from check("private", _times, "private", headers, None)
     Namespace("dax", "map=dev").bind()
     devdax = Existing(the_one("dax*.*").name)
-    yield from _all(
-        {
-            "mapped": lambda: _mapped(devdax),
-            "devdax": lambda: _times("devdax", headers, devdax),
-        }
-    )
-
-
-def _all(table: dict[str, Callable[[], str]]) -> Iterator[Record]:
-    for name, work in table.items():
-        yield from check(name, work)
+    yield from check("mapped", _mapped, devdax)
+    yield from check("devdax", _times, "devdax", headers, devdax)
 
 
 def _as_it_was(device: Device) -> None:

@@ -6,7 +6,7 @@ All of it in an overlay over this machine's root, whose changes lie in the guest
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -32,17 +32,13 @@ def package(debs: Path, headers: str) -> Iterator[Record]:
     """
     device = Namespace("pfn", "map=dev")
     with _overlay(headers) as root:
-        table: dict[str, Callable[[], str]] = {
-            "install": lambda: _install(root, debs / "old.deb"),
-            "use": lambda: _use(root, device),
-            "not by itself": lambda: _reload(root, "nd_pmem", loads=False),
-            "before nd_pmem": lambda: _before(root, "nd_pmem"),
-            "before device_dax": lambda: _before(root, "device_dax"),
-            "upgrade": lambda: _upgrade(root, debs / "new.deb"),
-            "purge": lambda: _purge(root),
-        }
-        for name, work in table.items():
-            yield from check(name, work)
+        yield from check("install", _install, root, debs / "old.deb")
+        yield from check("use", _use, root, device)
+        yield from check("not by itself", _reload, root, "nd_pmem", loads=False)
+        yield from check("before nd_pmem", _before, root, "nd_pmem")
+        yield from check("before device_dax", _before, root, "device_dax")
+        yield from check("upgrade", _upgrade, root, debs / "new.deb")
+        yield from check("purge", _purge, root)
 
 
 @contextmanager

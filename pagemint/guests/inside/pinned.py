@@ -45,15 +45,11 @@ MADV_GUARD_INSTALL = 102
 
 def devdax() -> Iterator[Record]:
     """Use pages in ways that take references, with the same outcome on all kernels."""
-    works: dict[str, Callable[[], str]] = {
-        "pins outlive the mapping": partial(_pin, WRITE),
-        "fast pins outlive the mapping": partial(_pin, WRITE | FAST),
-        "fork, mremap and MADV_DONTNEED": _move,
-        "direct I/O": _direct,
-        "page faults of several processes": _together,
-    }
-    for name, work in works.items():
-        yield from check(name, _freed, work)
+    yield from check("pins outlive the mapping", _freed, partial(_pin, WRITE))
+    yield from check("fast pins outlive the mapping", _freed, partial(_pin, WRITE | FAST))
+    yield from check("fork, mremap and MADV_DONTNEED", _freed, _move)
+    yield from check("direct I/O", _freed, _direct)
+    yield from check("page faults of several processes", _freed, _together)
 
 
 def unbinds(device: Device) -> Iterator[Record]:

@@ -26,13 +26,9 @@ def devices(size: int) -> Iterator[Record]:
     Args:
         size: bytes of device-private memory.
     """
-    kinds: dict[str, Callable[[], Device]] = {
-        "private": lambda: PrivateMemory(size),
-        "fsdax": lambda: Namespace("pfn", "map=mem"),
-        "devdax": lambda: Namespace("dax", "map=mem"),
-    }
-    for name, make in kinds.items():
-        yield from check(f"memmap of {name}", _bound, make)
+    yield from check("memmap of private", _bound, lambda: PrivateMemory(size))
+    yield from check("memmap of fsdax", _bound, lambda: Namespace("pfn", "map=mem"))
+    yield from check("memmap of devdax", _bound, lambda: Namespace("dax", "map=mem"))
 
 
 def offline() -> Iterator[Record]:

@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 
 from pagemint.guests.inside.checks import Record, check, expect
@@ -112,20 +111,16 @@ def _faults(device: Device, module: str, bench: str, cycles: int) -> Iterator[Re
         expect((PROBE / "hash").read_text() == wanted, "the memmap differs")
 
     patch = Path(bench).with_name("pagemint_livepatch.ko")
-    table: dict[str, Callable[[], str]] = {
-        f"fails at {fault}": partial(_refuses, module, fault, says, same)
-        for fault, says in REFUSALS.items()
-    }
-    table["livepatch first"] = lambda: _livepatch_first(module, patch, same)
-    table["livepatch second"] = lambda: _livepatch_second(module, patch, same)
-    table["traced before"] = lambda: _traced_before(module, same)
-    table["traced after"] = lambda: _traced_after(module, bench, same)
-    table["mismatch"] = lambda: _mismatch(module, same)
-    table["difference"] = lambda: _difference(module, same)
-    table["unload in a bind"] = lambda: _unload_in_a_bind(module, device, same)
-    table["loads and unloads"] = lambda: _cycles(module, cycles, device, same)
-    for name, work in table.items():
-        yield from check(name, work)
+    for fault, says in REFUSALS.items():
+        yield from check(f"fails at {fault}", _refuses, module, fault, says, same)
+    yield from check("livepatch first", _livepatch_first, module, patch, same)
+    yield from check("livepatch second", _livepatch_second, module, patch, same)
+    yield from check("traced before", _traced_before, module, same)
+    yield from check("traced after", _traced_after, module, bench, same)
+    yield from check("mismatch", _mismatch, module, same)
+    yield from check("difference", _difference, module, same)
+    yield from check("unload in a bind", _unload_in_a_bind, module, device, same)
+    yield from check("loads and unloads", _cycles, module, cycles, device, same)
 
 
 def _unhooked() -> None:
