@@ -33,7 +33,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define EXPORT __attribute__((visibility("default")))
 #define WEAK __attribute__((weak))
 
 typedef uint64_t qemu_plugin_id_t;
@@ -71,7 +70,7 @@ const void *qemu_plugin_insn_data(const struct qemu_plugin_insn *insn, void *to,
 WEAK void qemu_plugin_register_vcpu_insn_exec_inline(void);
 WEAK void qemu_plugin_read_memory_vaddr(void);
 
-EXPORT int qemu_plugin_version;
+int qemu_plugin_version;
 
 struct function {
 	uint64_t start;
@@ -313,7 +312,7 @@ static const char *value_of(const char *name, int argc, char **argv)
 	return NULL;
 }
 
-EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, char **argv)
+int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, char **argv)
 {
 	const char *path = value_of("out", argc, argv), *address = value_of("mark", argc, argv);
 
