@@ -634,17 +634,8 @@ static int folios_set(void *data, u64 nr)
 	return err;
 }
 DEFINE_SIMPLE_ATTRIBUTE(folios_fops, NULL, folios_set, "%llu\n");
-
-static void add_folios(struct dentry *dir)
-{
-	debugfs_create_file("folios", 0200, dir, NULL, &folios_fops);
-}
 #else
 static void drop_folios(void)
-{
-}
-
-static void add_folios(struct dentry *dir)
 {
 }
 #endif
@@ -675,7 +666,9 @@ static int __init pagemint_guest_init(void)
 #ifdef CONFIG_MEMORY_HOTREMOVE
 	debugfs_create_file("replug", 0200, dir, NULL, &replug_fops);
 #endif
-	add_folios(dir);
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 2, 0)
+	debugfs_create_file("folios", 0200, dir, NULL, &folios_fops);
+#endif
 	return 0;
 }
 module_init(pagemint_guest_init);
