@@ -36,14 +36,9 @@ def offline() -> Iterator[Record]:
     yield from check("memmap of offline memory", _offline)
 
 
-def _soil_all() -> None:
-    """Soil all blocks that a memmap can get."""
-    soil(meminfo()["MemTotal"])
-
-
 def _bound(make: Callable[[], Device]) -> str:
     device = make()
-    _soil_all()
+    soil(meminfo()["MemTotal"])  # all blocks that a memmap can get
     device.bind()
     _, start, pages = last_range()
     try:
@@ -56,7 +51,7 @@ def _offline() -> str:
     name, size = unbound_dax()
     start = int((DAX / "devices" / name / "resource").read_text(), 0)
     (MEMORY / "auto_online_blocks").write_text("offline")
-    _soil_all()
+    soil(meminfo()["MemTotal"])  # all blocks that a memmap can get
     (DAX / "drivers/kmem/new_id").write_text(name)
     return _looked_through(start // mmap.PAGESIZE, (start + size) // mmap.PAGESIZE)
 
