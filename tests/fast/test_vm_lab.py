@@ -36,8 +36,7 @@ from pagemint.words import DEFERRED_INIT
 def record(mode: str, digest: str, nanoseconds: int = 1_000_000) -> dict[str, Any]:
     """The record of a guest about one rebind."""
     times = {"bind_ns": 3 * nanoseconds, "init_ns": nanoseconds, "unbind_ns": 2 * nanoseconds}
-    times |= {"pages": 1000}
-    return {"scenario": "fsdax", "mode": mode, "hash": digest, **times}
+    return {"scenario": "fsdax", "mode": mode, "hash": digest, "pages": 1000, **times}
 
 
 @pytest.fixture
