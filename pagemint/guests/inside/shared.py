@@ -6,7 +6,7 @@ import mmap
 import os
 import re
 import signal
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -114,31 +114,33 @@ def populated(path: Path, where: str) -> str:
 
 def fsdax(modes: Modes, where: str) -> Iterator[Record]:
     """Use files on a device; only page faults give its sections a memmap of their own."""
-    shares = SHARED.exists()
-    modes.choose("shared" if shares else modes.names[-1])
-    device = _Fsdax(where, shares=shares)
-    yield from _uses(device)
-    yield from files(device)
-    device.unbind()
-
-
-def _uses(device: _Fsdax) -> Iterator[Record]:
     works: dict[str, Callable[[_Fsdax, Path], str]] = {
         "read and write": _read_and_write,
         "mapping": _map,
         "first use by several processes": _use_together,
         "memory failure": _memory_failure,
     }
-    for kind, command in SMALL.items():
-        for name, work in works.items():
-            yield from check(f"{name}, {kind}", _on, kind, command, device, work)
+    with _bound(modes, where, shares=SHARED.exists()) as device:
+        for kind in SMALL:
+            for name, work in works.items():
+                yield from check(f"{name}, {kind}", _on, kind, device, work)
+        yield from files(device)
 
 
-def _on(kind: str, command: tuple[str, ...], device: _Fsdax, work: Callable[..., str]) -> str:
+@contextmanager
+def _bound(modes: Modes, where: str, *, shares: bool = True) -> Iterator[_Fsdax]:
+    """Bind a device, whose sections share a memmap if the kernel can; unbind it at the end."""
+    modes.choose("shared")
+    device = _Fsdax(where, shares=shares)
+    yield device
+    device.unbind()
+
+
+def _on(kind: str, device: _Fsdax, work: Callable[[_Fsdax, Path], str]) -> str:
     """Work with a new file system on a device that was just bound."""
     device.unbind()
     device.bind()
-    make(command)
+    make(SMALL[kind])
     with mounted(kind) as directory:
         return work(device, directory / "data")
 
@@ -222,20 +224,10 @@ def _offline(frame: int) -> int:
     return 0
 
 
-def _with_shared(
-    modes: Modes, where: str, works: Mapping[str, Callable[[_Fsdax], str]]
-) -> Iterator[Record]:
-    """Work with a device whose sections share a memmap."""
-    modes.choose("shared")
-    device = _Fsdax(where, shares=True)
-    for name, work in works.items():
-        yield from check(name, work, device)
-    device.unbind()
-
-
 def writecache(modes: Modes) -> Iterator[Record]:
     """Use a device as the cache of dm-writecache, which puts its pages into bios."""
-    yield from _with_shared(modes, "map=mem", {"dm-writecache": _cached})
+    with _bound(modes, "map=mem") as device:
+        yield from check("dm-writecache", _cached, device)
 
 
 def _cached(device: _Fsdax) -> str:
@@ -259,8 +251,8 @@ def _cached(device: _Fsdax) -> str:
 
 def flushes(modes: Modes) -> Iterator[Record]:
     """Count the CPUs that flush their TLBs as page faults populate sections."""
-    work = partial(_on, "ext4", SMALL["ext4"], work=_flushes)
-    yield from _with_shared(modes, "map=mem", {"flushes": work})
+    with _bound(modes, "map=mem") as device:
+        yield from check("flushes", _on, "ext4", device, _flushes)
 
 
 def _flushes(device: _Fsdax, path: Path) -> str:
@@ -286,11 +278,9 @@ def failing(modes: Modes, where: str) -> Iterator[Record]:
     If blocks are reserved, nothing is allocated, so nothing fails.
     """
     work = _no_memory if where == "map=mem" else _reserved
-    works = {
-        f"no memory, {kind}": partial(_on, kind, command, work=work)
-        for kind, command in SMALL.items()
-    }
-    yield from _with_shared(modes, where, works)
+    with _bound(modes, where) as device:
+        for kind in SMALL:
+            yield from check(f"no memory, {kind}", _on, kind, device, work)
 
 
 def _no_memory(device: _Fsdax, path: Path) -> str:
