@@ -35,7 +35,7 @@ def operation(tree: Literal["base", "patched"], scale: int, name: str = "bind fs
 
 def result(*operations: Operation) -> Result:
     like = fake_result.result(accel="tcg")
-    return Result(like.host, like.kernel, [], counts=list(operations))
+    return Result(like.host, like.kernel, [], counts=list(operations), file="counts.json")
 
 
 BOTH: tuple[Literal["base", "patched"], ...] = ("base", "patched")
@@ -85,7 +85,7 @@ def test_boots_are_a_table_of_their_own(monkeypatch: Patch) -> None:
         for size, size_bytes in (("8 GiB", 8 << 30), ("2 GiB", 2 << 30))
     ]
     boots[0] = dataclasses.replace(boots[0], resident=5 << 20)
-    made = dataclasses.replace(result(*PAIR, *boots), file="counts.json")
+    made = result(*PAIR, *boots)
     assert [pair.last.name for pair in counted.telling(made)] == ["bind fsdax"]
     monkeypatch.setattr(kept, "counts", lambda: made)
     lines = list(count_tables.section())
@@ -97,9 +97,7 @@ def test_latencies_are_a_table_of_their_own(monkeypatch: Patch) -> None:
     slow = operation("patched", 1, "allocate order 9, lazy")
     slow = dataclasses.replace(slow, bytes=4 << 20, latency=[1276, 654700, 1363550])
     mean = slow.total.instructions // 2
-    monkeypatch.setattr(
-        kept, "counts", lambda: dataclasses.replace(result(*PAIR, slow), file="counts.json")
-    )
+    monkeypatch.setattr(kept, "counts", lambda: result(*PAIR, slow))
     row = f"| order 9 | patched, lazy | {mean:,} | 1,276 | 654,700 | 1,363,550 |"
     assert row in count_tables.section()
 
@@ -110,8 +108,7 @@ def test_what_does_not_change_has_no_row(monkeypatch: Patch) -> None:
     for waits, ended in zip([*nearly, *slower], (7, 7, 4, 3), strict=True):
         called = dataclasses.replace(some(1, 0), calls=ended)
         waits.functions.update({counted.PERIOD: called, "synchronize_rcu": called})
-    made = dataclasses.replace(result(*PAIR, *nearly, *slower), file="counts.json")
-    monkeypatch.setattr(kept, "counts", lambda: made)
+    monkeypatch.setattr(kept, "counts", lambda: result(*PAIR, *nearly, *slower))
     lines = list(count_tables.section())
     assert [line.split(" | ")[0] for line in lines if "fline" in line or "online |" in line] == [
         "| offline",
