@@ -130,7 +130,8 @@ def _room(share: float = 1.0) -> int:
 def _walk() -> str:
     """Read what walks over all pages tell, and compact memory; none of them is to grow any."""
     before = deferred()
-    entries = sum(len(chunk) for chunk in _chunks(Path("/proc/kpageflags"))) // 8
+    with Path("/proc/kpageflags").open("rb", buffering=0) as file:
+        entries = sum(map(len, iter(lambda: file.read(1 << 20), b""))) // 8
     expect(entries > 0, "/proc/kpageflags is empty")
     text = Path("/proc/pagetypeinfo").read_text()
     expect("Movable" in text, "/proc/pagetypeinfo has no movable block")
@@ -139,12 +140,6 @@ def _walk() -> str:
     grown = before - deferred()
     expect(grown <= SECTION, f"{grown} bytes got struct pages")
     return f"{entries} pages"
-
-
-def _chunks(file: Path) -> Iterator[bytes]:
-    with file.open("rb", buffering=0) as stream:
-        while chunk := stream.read(1 << 20):
-            yield chunk
 
 
 def _fail() -> str:
