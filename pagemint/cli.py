@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 from pagemint.base import request
 from pagemint.base.errors import Failure
+from pagemint.base.progress import drop_output
 
 COMMANDS = {
     "bench": "time memmap initialisation, before and after the patches, on this machine",
@@ -60,7 +61,7 @@ def guarded(work: Callable[[], int]) -> int:
     except KeyboardInterrupt:
         return _fail("interrupted; run again to continue", 130)
     except BrokenPipeError:
-        _drop_output(1)
+        drop_output(1)
         return 1
     except Exception as error:
         return _report(error)
@@ -102,7 +103,7 @@ def _run(argv: list[str]) -> int:
         if own is None:
             raise
         if isinstance(error, BrokenPipeError):
-            _drop_output(1)
+            drop_output(1)
         elif isinstance(error, Exception):
             _report(error)
         return int(own)
@@ -169,22 +170,15 @@ def _flush() -> None:
     except BrokenPipeError:
         raise
     except OSError as error:
-        _drop_output(1)
+        drop_output(1)
         raise Failure(
             f"cannot write standard output: {error.strerror}", "redirect it to another file"
         ) from error
-
-
-def _drop_output(descriptor: int) -> None:
-    # Imported late: few commands end that way, and rich takes time to load.
-    from pagemint.base.progress import drop_output
-
-    drop_output(descriptor)
 
 
 def _fail(text: str, status: int) -> int:
     try:
         print(f"pagemint: {text}", file=sys.stderr, flush=True)
     except OSError:
-        _drop_output(2)
+        drop_output(2)
     return status
