@@ -33,10 +33,22 @@ def note(text: str) -> None:
 
 
 @contextmanager
-def step(text: str) -> Iterator[None]:
-    """Show that `text` is under way; leave a line with the seconds if it took over 2 s."""
-    with _stage(text, None):
-        yield
+def step(text: str, total: float | None = None) -> Iterator[Callable[[float], None]]:
+    """Show that `text` is under way; leave a line with the seconds if it took over 2 s.
+
+    Args:
+        text: the work.
+        total: its amount, for a bar on a terminal; None if that is not known.
+
+    Yields:
+        a function that adds to the work done.
+    """
+    begin = time.monotonic()
+    with _live(text, total) if sys.stderr.isatty() else _plain(text) as advance:
+        yield advance
+    elapsed = time.monotonic() - begin
+    if elapsed > _SHORT:
+        note(f"{text} ... {elapsed:.1f} s")
 
 
 @contextmanager
@@ -47,27 +59,6 @@ def doing(detail: Callable[[], str]) -> Iterator[None]:
         yield
     finally:
         _details.remove(detail)
-
-
-@contextmanager
-def bar(text: str, total: float) -> Iterator[Callable[[float], None]]:
-    """Show a progress bar on a terminal; elsewhere, do the same as step().
-
-    Yields:
-        a function that adds to the work done, out of `total`.
-    """
-    with _stage(text, total) as advance:
-        yield advance
-
-
-@contextmanager
-def _stage(text: str, total: float | None) -> Iterator[Callable[[float], None]]:
-    begin = time.monotonic()
-    with _live(text, total) if sys.stderr.isatty() else _plain(text) as advance:
-        yield advance
-    elapsed = time.monotonic() - begin
-    if elapsed > _SHORT:
-        note(f"{text} ... {elapsed:.1f} s")
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from functools import partial
 
 from pagemint.base import returns
 from pagemint.base.errors import TreeFailure
-from pagemint.base.progress import bar
+from pagemint.base.progress import step
 from pagemint.base.sizes import format_size
 from pagemint.bench.hosts import Hosts
 from pagemint.bench.rounds import Budget, measure
@@ -48,7 +48,7 @@ def main(request: Request) -> int:
         for workload, settings in bench_plan.runs(ready):
             with (
                 bench_plan.smaller_size(workload, settings),
-                bar(_title(workload, settings), ready.budget.least) as done,
+                step(_title(workload, settings), ready.budget.least) as done,
             ):
                 hosted, budget = hosts.of(workload, settings), ready.budget
                 more, bounds = measure(hosted, workload, settings, budget, done, ready.left_out)
@@ -97,7 +97,7 @@ def _judge_expected(json: str | None, ready: Plan, expected: Expectation) -> int
     with (
         Hosts(ready.programs) as hosts,
         bench_plan.smaller_size(workload, settings),
-        bar(_title(workload, settings), budget.least) as done,
+        step(_title(workload, settings), budget.least) as done,
     ):
         hosted = hosts.of(narrow, settings)
         rows, _ = measure(hosted, narrow, settings, budget, done, ready.left_out)

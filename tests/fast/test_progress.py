@@ -7,7 +7,7 @@ import pytest
 from stand_ins import Capture, Patch
 
 from pagemint.base import live, progress
-from pagemint.base.progress import bar, doing, note, step
+from pagemint.base.progress import doing, note, step
 
 
 @pytest.fixture(autouse=True)
@@ -31,7 +31,8 @@ def test_a_quick_step_says_nothing(capsys: Capture) -> None:
 
 
 def test_a_long_step_says_that_it_goes_on_and_how_long_it_took(capsys: Capture) -> None:
-    with step("long [a]"):
+    with step("long [a]", 4) as advance:
+        advance(1)
         wait_for("long [a] ...\n", capsys)
         note("one")
     out, err = capsys.readouterr()
@@ -46,21 +47,13 @@ def test_a_failed_step_is_not_called_done(capsys: Capture) -> None:
     assert capsys.readouterr().err == ""
 
 
-def test_a_bar_has_the_lines_of_a_step(capsys: Capture) -> None:
-    with bar("copy", 4) as advance:
-        advance(1)
-        wait_for("copy ...\n", capsys)
-        advance(3)
-    assert re.fullmatch(r"copy \.\.\. \d+\.\d s\n", capsys.readouterr().err)
-
-
 def test_a_terminal_shows_steps_and_bars_and_the_part_that_is_under_way(
     capsys: Capture, monkeypatch: Patch
 ) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(live._Doing, "max_refresh", 0)
-    with step("outer [b]"), bar("inner", 2) as advance:
+    with step("outer [b]"), step("inner", 2) as advance:
         advance(1)
         time.sleep(0.1)
     with step("other"), doing(lambda: "part [1]"):

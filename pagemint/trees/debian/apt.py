@@ -21,7 +21,7 @@ from pathlib import Path
 
 from pagemint.base import cache
 from pagemint.base.errors import Failure, MachineFailure
-from pagemint.base.progress import bar, step
+from pagemint.base.progress import step
 from pagemint.base.run import run
 
 _KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
@@ -336,7 +336,7 @@ def _verified(directory: Path, package: Package) -> Path:
 def _watched(directory: Path, wanted: list[Package], what: str) -> Iterator[None]:
     """Show how far apt-get download has come, from the sizes of the files it writes."""
     over = threading.Event()
-    with bar(what, sum(package.size for package in wanted)) as advance:
+    with step(what, sum(package.size for package in wanted)) as advance:
 
         def watch() -> None:
             seen = 0
