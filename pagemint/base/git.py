@@ -103,7 +103,13 @@ def identity(directory: Path) -> dict[str, str]:
     """
     variables: dict[str, str] = {}
     for role in ("AUTHOR", "COMMITTER"):
-        ident = _as_user(directory, "var", f"GIT_{role}_IDENT")
+        try:
+            ident = _as_user(directory, "var", f"GIT_{role}_IDENT")
+        except Failure as failure:
+            raise Failure(
+                f"git does not know who signs the patches off ({failure.message})",
+                "set user.name and user.email with git config",
+            ) from failure
         name, email = ident.rsplit("> ", 1)[0].rsplit(" <", 1)
         variables |= {f"GIT_{role}_NAME": name, f"GIT_{role}_EMAIL": email}
     return variables

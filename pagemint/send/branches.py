@@ -44,7 +44,7 @@ def commit(
     source = sources.from_tree(tree)
     line = patches.nearest_line(line or source.line)
     chosen = patches.with_mainline(line, chosen)
-    who = _identity(tree)
+    who = identity(tree)
     fresh = not (tree / ".git").exists()
     branches = {topic.name: f"pagemint-{line}-{topic.name}" for topic in chosen}
     if not fresh and git(tree, "status", "--porcelain", "--untracked-files=no"):
@@ -63,7 +63,7 @@ def commit(
     try:
         if fresh:
             _make_repository(tree, f"Linux {source.version}", who)
-        heads = _commit_all(tree, "HEAD", changes, who)
+        heads = _commit_all(tree, changes, who)
         with interruption_put_off():
             _switch(tree, {branches[name]: (heads[name], patches.cover(name)) for name in filled})
             fresh = False  # from here on the new repository stays
@@ -104,7 +104,7 @@ def mails(
                 shutil.copyfile(source.tree / path, repository / path)
         _make_repository(repository, f"Linux {source.version}", who)
         before = "base"
-        for topic, head in _commit_all(repository, "HEAD", changes, who).items():
+        for topic, head in _commit_all(repository, changes, who).items():
             _switch(repository, {topic: (head, patches.cover(topic))})
             cover = ("--cover-letter", "--cover-from-description=subject")
             target = ("-o", str(written / topic), f"{before}..{topic}")
@@ -121,17 +121,6 @@ def mails(
             raise Failure(f"cannot write {output}: {error.strerror}", "name another one") from error
 
 
-def _identity(directory: Path) -> dict[str, str]:
-    """Return git.identity(), and say what to do without one."""
-    try:
-        return identity(directory)
-    except Failure as failure:
-        raise Failure(
-            f"git does not know who signs the patches off ({failure.message})",
-            "set user.name and user.email with git config",
-        ) from failure
-
-
 def check_output(output: Path) -> dict[str, str]:
     """Check that the directory for mails is empty and writable, and that git has an identity.
 
@@ -144,7 +133,7 @@ def check_output(output: Path) -> dict[str, str]:
     if output.exists() and (not output.is_dir() or any(output.iterdir())):
         raise Failure(f"{output} is not an empty directory", "name a new one")
     disk.check_directory(output, str(output), "name another one")
-    who = _identity(Path.cwd())
+    who = identity(Path.cwd())
     name, email = who["GIT_COMMITTER_NAME"], who["GIT_COMMITTER_EMAIL"]
     return who | {"GIT_AUTHOR_NAME": name, "GIT_AUTHOR_EMAIL": email}
 
@@ -182,17 +171,11 @@ def _switch(tree: Path, branches: dict[str, tuple[str, str]]) -> None:
         raise
 
 
-def _commit_all(
-    repository: Path,
-    base: str,
-    changes: list[Change],
-    who: dict[str, str],
-) -> dict[str, str]:
-    """Commit each change on top of `base`, through a separate index.
+def _commit_all(repository: Path, changes: list[Change], who: dict[str, str]) -> dict[str, str]:
+    """Commit each change on top of HEAD, through a separate index.
 
     Args:
         repository: the git checkout.
-        base: a commit.
         changes: the changes of the patches.
         who: variables with the author and the committer.
 
@@ -200,7 +183,7 @@ def _commit_all(
         the last commit of each topic.
     """
     signer = f"{who['GIT_COMMITTER_NAME']} <{who['GIT_COMMITTER_EMAIL']}>"
-    parent = git(repository, "rev-parse", base).strip()
+    parent = git(repository, "rev-parse", "HEAD").strip()
     heads = {}
     with tempfile.TemporaryDirectory(prefix="pagemint-") as name:
         index = {"GIT_INDEX_FILE": str(Path(name) / "index")}
