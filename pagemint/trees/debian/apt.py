@@ -70,15 +70,14 @@ def packages(pattern: str) -> list[Package]:
         Failure: the machine has no Debian mirror, or it cannot be reached.
     """
     with cache.locked(_state(), "the package lists"):
-        environment = _update()
-        names = run(["apt-cache", "pkgnames"], env=environment, what="reading the package lists")
+        _update()
+        environment, what = _environment(), "reading the package lists"
+        names = run(["apt-cache", "pkgnames"], env=environment, what=what)
         wanted = sorted(name for name in names.split() if re.fullmatch(pattern, name))
         if not wanted:
             (_state() / _STAMP).unlink(missing_ok=True)  # the next run fetches the lists again
             return []
-        text = run(
-            ["apt-cache", "show", *wanted], env=environment, what="reading the package lists"
-        )
+        text = run(["apt-cache", "show", *wanted], env=environment, what=what)
     return parse_packages(text)
 
 
@@ -197,12 +196,11 @@ def _environment(lists: str = "lists") -> dict[str, str]:
     return {**os.environ, "APT_CONFIG": str(configuration), "LC_ALL": "C.UTF-8"}
 
 
-def _update() -> Mapping[str, str]:
-    """Bring the lists up to date, and return the environment that makes apt use them."""
-    environment = _environment()
+def _update() -> None:
+    """Bring the lists up to date."""
     stamp = _state() / _STAMP
     if stamp.exists() and time.time() - stamp.stat().st_mtime < _FRESH:
-        return environment
+        return
     if not _KEYRING.exists():
         raise MachineFailure(
             f"Debian's keyring {_KEYRING} is missing",
@@ -213,7 +211,7 @@ def _update() -> Mapping[str, str]:
         uri = _uri(machine)
         _configure("aliases", [Repository(uri, alias) for alias in _ALIASES] if uri else [])
         # Only the Release files: they name the codename of each alias.
-        _apt_update("aliases", "Acquire::IndexTargets::deb::Packages::DefaultEnabled=false")
+        _apt_update("aliases", "-o", "Acquire::IndexTargets::deb::Packages::DefaultEnabled=false")
         releases = [path.read_text() for path in (_state() / "aliases").glob("*Release")]
         codenames = dict(filter(None, map(parse_codename, releases)))
         _configure("lists", _with_codenames(machine, codenames))
@@ -224,15 +222,12 @@ def _update() -> Mapping[str, str]:
             "check the network and /etc/apt, or give a kernel tree with --ksrc DIR",
         )
     stamp.touch()
-    return environment
 
 
 def _apt_update(lists: str, *options: str) -> str | None:
     """Run apt-get update and return its first complaint, such as a suite missing on a mirror."""
     argv = ["apt-get", "-q", "update", "--allow-releaseinfo-change"]
-    argv += ["-o", "APT::Update::Error-Mode=any"]
-    for option in options:
-        argv += ["-o", option]
+    argv += ["-o", "APT::Update::Error-Mode=any", *options]
     log = _state() / f"{lists}.log"
     try:
         run(argv, env=_environment(lists), log=log, what="apt-get update")
