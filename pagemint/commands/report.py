@@ -7,6 +7,7 @@ from pathlib import Path
 from pagemint.base.errors import Failure
 from pagemint.base.request import option
 from pagemint.report.write import write
+from pagemint.results import reader
 
 _MOST = 8  # results on one page
 
@@ -29,9 +30,6 @@ class Request:
 
 def main(request: Request) -> int:
     """Run `pagemint report`."""
-    # Imported late so that building the parser does not load msgspec.
-    from pagemint.results import reader
-
     count = len(request.results)
     if count > _MOST:
         raise Failure(f"{count} results are too many", f"give {_MOST} or fewer")
