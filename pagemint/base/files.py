@@ -3,21 +3,20 @@
 
 from pathlib import Path
 
-_PACKAGE = Path(__file__).resolve().parent.parent
-# An installed package has what lies beside it in a checkout in its directory `shipped`.
-_SHIPPED = _PACKAGE / "shipped"
-_ROOT = _SHIPPED if _SHIPPED.is_dir() else _PACKAGE.parent
-
-PACKAGE = _PACKAGE
+PACKAGE = Path(__file__).resolve().parent.parent
 """The package itself, whose parent a guest needs in its PYTHONPATH."""
+
+# An installed package has what lies beside it in a checkout in its directory `shipped`.
+_SHIPPED = PACKAGE / "shipped"
+_ROOT = _SHIPPED if _SHIPPED.is_dir() else PACKAGE.parent
 
 KERNEL = _ROOT / "kernel"
 """The kernel part: new files, at their places in a kernel tree, and under series/ the patches."""
 
-BENCH = _PACKAGE / "bench"
+BENCH = PACKAGE / "bench"
 """The C of the host program, in host/, glue/ and workloads/."""
 
-GUESTS = _PACKAGE / "guests"
+GUESTS = PACKAGE / "guests"
 """Code and kernel modules for guests, and the fragments that configure guest kernels."""
 
 STOCK = _ROOT / "stock"

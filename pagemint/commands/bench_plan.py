@@ -98,7 +98,6 @@ class Plan:
 
     Attributes:
         kernel: the kernel code, for the result.
-        compared: base, and the trees that are compared with it.
         described: the trees that the user named.
         programs: the hosts, one for each placement of the code.
         able: the workloads, and the variants that can run each.
@@ -111,7 +110,6 @@ class Plan:
     """
 
     kernel: Kernel
-    compared: Sequence[trees.Tree]
     described: list[Tree]
     programs: Sequence[Program]
     able: Mapping[Workload, Variants]
@@ -200,7 +198,6 @@ def plan(request: Request, expected: Expectation | None) -> Plan:
         kernel = replace(kernel, series=edited.digest(source.line), code=code)
     return Plan(
         kernel,
-        compared,
         _described(programs[0], chosen, made, named_trees, left_out, config),
         programs,
         able,

@@ -32,7 +32,6 @@ class Plot:
     Attributes:
         name: the name of its files, without the suffix.
         title: its heading.
-        alt: its description, for readers who cannot see it.
         svg: follows light and dark if the page has DARK_CSS.
         png: light.
         series: the number of series in it.
@@ -41,7 +40,6 @@ class Plot:
 
     name: str
     title: str
-    alt: str
     svg: str
     png: bytes
     series: int
@@ -145,7 +143,7 @@ def _finished(frame: Frame, figure: Figure, axes: Axes) -> Plot:
         quiet.setLevel(level)
     alt = f"{frame.title}, {frame.about}: {frame.axis} of {', '.join(order)}"
     text = tidied(svg.getvalue(), frame.name, alt)
-    return Plot(frame.name, frame.title, alt, text, png.getvalue(), max(1, len(order)), frame.note)
+    return Plot(frame.name, frame.title, text, png.getvalue(), max(1, len(order)), frame.note)
 
 
 def errors(values: Sequence[Estimate]) -> list[list[float]]:
