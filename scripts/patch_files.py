@@ -9,7 +9,6 @@ import re
 import sys
 import tarfile
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 
 from pagemint import __version__
@@ -22,21 +21,6 @@ from pagemint.trees.patches import Step
 _ROOT = Path(__file__).parent.parent
 
 
-@dataclass(frozen=True)
-class _Origin:
-    """The last commit of this repository: the same one makes the same files.
-
-    Attributes:
-        author: its author, with an address.
-        date: its date, as mails have it.
-        seconds: its date, in seconds since 1970.
-    """
-
-    author: str
-    date: str
-    seconds: int
-
-
 def write(output: Path) -> list[Path]:
     """Write the patches into LINE/TOPIC/ of a directory, which is replaced, and archives.
 
@@ -46,13 +30,14 @@ def write(output: Path) -> list[Path]:
     Raises:
         Failure: this is no git checkout, or `output` cannot be written.
     """
-    shown = git.git(_ROOT, "log", "-1", "--format=%an <%ae>%n%aD%n%at").splitlines()
-    origin = _Origin(shown[0], shown[1], int(shown[2]))
+    # Author and date are those of the last commit: the same commit makes the same files.
+    shown = git.git(_ROOT, "log", "-1", "--format=From: %an <%ae>%nDate: %aD%n%at")
+    headers, seconds = shown.strip().rsplit("\n", 1)
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="patches-", dir=output.parent) as name:
             new = Path(name) / "patches"
-            archives = [_line(new, base, origin) for base in bases()]
+            archives = [_line(new, base, headers, int(seconds)) for base in bases()]
             written = sorted(path for path in new.rglob("*") if path.is_file())
             sums = [
                 f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.relative_to(new)}\n"
@@ -73,7 +58,7 @@ def bases() -> list[str]:
     return [version for version in listed if version[:1] != "#"]
 
 
-def _line(output: Path, base: str, origin: _Origin) -> str:
+def _line(output: Path, base: str, headers: str, seconds: int) -> str:
     """Write the patches of a line and its archive; return the name of the archive."""
     line = ".".join(base.split(".")[:2])
     folder = output / line
@@ -88,7 +73,7 @@ def _line(output: Path, base: str, origin: _Origin) -> str:
             slug = re.sub(r"[^A-Za-z0-9._]+", "-", subject).strip("-.")[:52].rstrip("-.")
             path = f"{topic.name}/{number:04}-{slug}.patch"
             head = f"[PATCH {number}/{len(steps)}] {subject}"
-            (folder / path).write_text(_mail(head, body, _edits(step), origin))
+            (folder / path).write_text(_mail(headers, head, body, _edits(step)))
             order.append(path)
     # The series file of quilt.
     comment = f"# pagemint {__version__} for Linux {base}; apply in this order\n"
@@ -99,7 +84,7 @@ def _line(output: Path, base: str, origin: _Origin) -> str:
         member.uid = member.gid = 0
         member.uname = member.gname = "root"
         member.mode = 0o755 if member.isdir() else 0o644
-        member.mtime = origin.seconds
+        member.mtime = seconds
         return member
 
     with tarfile.open(output / f"{name}.tar.xz", "w:xz") as archive:
@@ -107,17 +92,15 @@ def _line(output: Path, base: str, origin: _Origin) -> str:
     return f"{name}.tar.xz"
 
 
-def _mail(subject: str, body: str, edits: str, origin: _Origin) -> str:
+def _mail(headers: str, subject: str, body: str, edits: str) -> str:
     with tempfile.NamedTemporaryFile("w", prefix="pagemint-") as file:
         file.write(edits)
         file.flush()
         argv = ["git", "apply", "--stat", "--summary", file.name]
         # Outside of a repository: git would leave out the paths that are not below its directory.
         stat = run(argv, cwd=Path(file.name).parent, env=git.environment(), what="git apply --stat")
-    headers = (
-        f"From: {origin.author}\n"
-        f"Date: {origin.date}\n"
-        f"Subject: {subject}\n"
+    headers += (
+        f"\nSubject: {subject}\n"
         "MIME-Version: 1.0\n"
         "Content-Type: text/plain; charset=UTF-8\n"
         "Content-Transfer-Encoding: 8bit\n"
