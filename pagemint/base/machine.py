@@ -51,7 +51,7 @@ def cpus(root: Path = _ROOT) -> int:
     spans = [span.split("-") for span in allowed.split(",") if span]
     counts = [sum(int(ends[-1]) - int(ends[0]) + 1 for ends in spans) or os.cpu_count() or 1]
     for group in _cgroups(root).values():
-        quota, _, period = _read(group / "cpu.max").partition(" ")
+        quota, _, period = read(group / "cpu.max").partition(" ")
         if quota.isdecimal():
             counts.append(int(quota) // int(period))
     return max(min(counts), 1)
@@ -80,10 +80,10 @@ def _left(root: Path) -> tuple[int, str]:
 
 def _cgroups(root: Path) -> dict[str, Path]:
     """Return the directories of this process's cgroup and of those above it, by name."""
-    lines = _read(root / "proc/self/cgroup").splitlines()
+    lines = read(root / "proc/self/cgroup").splitlines()
     mine = next((line[3:] for line in lines if line.startswith("0::")), "")
     groups = {}
-    for line in _read(root / "proc/self/mountinfo").splitlines():
+    for line in read(root / "proc/self/mountinfo").splitlines():
         first, _, last = line.partition(" - ")
         if last.startswith("cgroup2 "):
             # Spaces in these paths are octal.
@@ -97,17 +97,18 @@ def _cgroups(root: Path) -> dict[str, Path]:
 
 def _number(file: Path) -> int | None:
     """Return the number in a file; None if it has none, as that of a limit without one."""
-    text = _read(file).strip()
+    text = read(file).strip()
     return int(text) if text.isdecimal() else None
 
 
 def _fields(file: Path) -> dict[str, str]:
     """Return the second word of each line by its first."""
-    lines = (line.split() for line in _read(file).splitlines())
+    lines = (line.split() for line in read(file).splitlines())
     return {words[0]: words[1] for words in lines if len(words) > 1}
 
 
-def _read(file: Path) -> str:
+def read(file: Path) -> str:
+    """Return the text of a file, or "" if it cannot be read."""
     try:
         return file.read_text()
     except OSError:

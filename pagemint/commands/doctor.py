@@ -55,13 +55,13 @@ class Check:
 
 def checks() -> list[Check]:
     """Look at the machine and change nothing. A large cache or a broken KVM takes some seconds."""
-    cpuinfo = _read("/proc/cpuinfo")
+    cpuinfo = machine.read(Path("/proc/cpuinfo"))
     return [
         *(check_tool(tool) for tool in sorted(packages.parts())),
         *check_processor(platform.machine(), cpuinfo),
         check_returns(*returns.look()),
         check_kvm("/dev/kvm"),
-        check_huge_pages(_read("/sys/kernel/mm/transparent_hugepage/enabled")),
+        check_huge_pages(machine.read(Path("/sys/kernel/mm/transparent_hugepage/enabled"))),
         check_memory(bench_room.free()),
         check_cache(),
         _check_disk(),
@@ -209,10 +209,3 @@ def _check_load() -> Check:
         "wait for other work to end: times will vary",
         needed=False,
     )
-
-
-def _read(path: str) -> str:
-    try:
-        return Path(path).read_text()
-    except OSError:
-        return ""
