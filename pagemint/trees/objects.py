@@ -10,7 +10,6 @@ from pathlib import Path
 
 from pagemint.base import cache, disk, machine
 from pagemint.base.errors import Failure
-from pagemint.base.machine import compiler
 from pagemint.base.progress import step
 from pagemint.base.run import run
 from pagemint.trees import trees
@@ -72,7 +71,7 @@ def build(tree: Tree, config: Config, objects: Iterable[str]) -> Path:
         Failure: the build fails, or the configuration loses an option.
     """
     start = config.start(tree.line)
-    key = cache.digest(tree.key, str(tree.path), start, *config.options, compiler())
+    key = cache.digest(tree.key, str(tree.path), start, *config.options, machine.compiler())
 
     def configure(work: Path) -> None:
         disk.need_space(work, _BUILD_ROOM, "a kernel build")
