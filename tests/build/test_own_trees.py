@@ -3,7 +3,6 @@
 
 import hashlib
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import fake_tree
@@ -108,21 +107,15 @@ def test_a_hook_of_the_repository_does_not_run(repository: Path, tmp_path: Path)
     assert not (tmp_path / "ran").exists()
 
 
-def _refusing(option: str, real: Callable[..., str]) -> Callable[..., str]:
-    def refuse(argv: list[str | Path], *, cwd: Path = _ROOT, what: str) -> str:
-        if option in argv and "xargs" in argv:
-            # As if a later file could not be linked: some are already.
-            real(["cp", "--link", cwd / "Makefile", argv[10]], what="linking")
-            raise Failure("cp: Operation not permitted", "none")
-        if option in argv and option != "--link":
-            raise Failure("cp: Operation not supported", "none")
-        return real(argv, cwd=cwd, what=what)
-
-    return refuse
-
-
 def test_files_that_cannot_be_linked_are_copied(plain: Path, monkeypatch: Patch) -> None:
-    monkeypatch.setattr(own, "run", _refusing("--link", run.run))
+    def refuse(argv: list[str | Path], *, cwd: Path = _ROOT, what: str) -> str:
+        if "--link" in argv and "xargs" in argv:
+            # As if a later file could not be linked: some are already.
+            run.run(["cp", "--link", cwd / "Makefile", argv[10]], what="linking")
+            raise Failure("cp: Operation not permitted", "none")
+        return run.run(argv, cwd=cwd, what=what)
+
+    monkeypatch.setattr(own, "run", refuse)
     monkeypatch.setattr(own, "_HOW", own._HOW[1:])
     base, _ = _pair(plain)
     assert (base.path / "Makefile").stat().st_nlink == 2  # base and patched
