@@ -252,16 +252,15 @@ def test_the_patch_of_somebody_else_in_a_thread_is_a_follow_up(box: Path) -> Non
     assert _applied(box) == (_new_lines(3), ["[PATCH] a"], left_out)
 
 
-def _series(version: str, *lines: int, thread: str = "", total: int = 0) -> list[bytes]:
+def _series(version: str, *lines: int, thread: str = "") -> list[bytes]:
     """Return a series of mails whose titles are those of _diff(); `thread` makes it one thread."""
     made = []
     for number, line in enumerate(lines, 1):
         headers = {"Message_ID": f"<{thread}{number}@y>"} if thread else {}
         if thread and number > 1:
             headers["References"] = f"<{thread}1@y>"
-        made.append(
-            _mail(f"[PATCH{version} {number}/{total or len(lines)}] {line}", _diff(line), **headers)
-        )
+        subject = f"[PATCH{version} {number}/{len(lines)}] {line}"
+        made.append(_mail(subject, _diff(line), **headers))
     return made
 
 
