@@ -90,7 +90,7 @@ def kernel(line: str, *, fault: bool = False) -> StockKernel:
     compiler = _compiler(headers)
     codename = toolchain.release_of(headers.name)
     if codename and not shutil.which(compiler):
-        make = partial(toolchain.toolchain(codename, compiler).argv, root)
+        make = partial(toolchain.argv, toolchain.toolchain(codename, compiler), root)
     bench, filler = modules(root / "usr/src" / headers.name, what, make, fault=fault)
     return StockKernel("stock", root, bench, filler, release)
 

@@ -77,10 +77,9 @@ def test_without_its_compiler_a_kernel_of_a_known_release_is_taken(monkeypatch: 
 def test_a_compiler_of_another_release_runs_in_its_own_root(
     tmp_path: Path, monkeypatch: Patch
 ) -> None:
-    headers = tmp_path / "kernel/usr/src/linux-headers-7.2-amd64"
-    argv = toolchain.Toolchain(tmp_path / "root").argv(
-        tmp_path / "kernel", headers, tmp_path / "work", "module"
-    )
+    root, kernel, work = (tmp_path / name for name in ("root", "kernel", "work"))
+    headers = kernel / "usr/src/linux-headers-7.2-amd64"
+    argv = toolchain.argv(root, kernel, headers, work, "module")
     assert argv[-4:] == ["-s", "-C", Path("/kernel/usr/src", headers.name), "M=/build/module"]
     monkeypatch.setattr("shutil.which", lambda name, path=None: None)
     with pytest.raises(Failure, match="runs in bubblewrap, which is missing") as caught:

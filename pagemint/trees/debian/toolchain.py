@@ -6,7 +6,6 @@ headers need the libraries of its release. This machine may have an older releas
 """
 
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
 
 from pagemint.base import cache, packages
@@ -24,33 +23,24 @@ _MOUNTS = ("dev", "proc", "tmp", "build", "kernel")
 _ROOM = 600_000_000  # bytes: the packages, and their files
 
 
-@dataclass(frozen=True)
-class Toolchain:
-    """A compiler and what it needs.
+def argv(root: Path, unpacked: Path, headers: Path, work: Path, folder: str) -> list[str | Path]:
+    """Return the command that runs make in the headers of a kernel, for modules in a folder.
 
-    Attributes:
-        root: the directory that its programs see as /.
+    Args:
+        root: the directory that its programs see as /: see toolchain().
+        unpacked: the packages of the kernel.
+        headers: the headers, in `unpacked`.
+        work: a directory with `folder`, which make writes to.
+        folder: its name.
     """
-
-    root: Path
-
-    def argv(self, unpacked: Path, headers: Path, work: Path, folder: str) -> list[str | Path]:
-        """Return the command that runs make in the headers of a kernel, for modules in a folder.
-
-        Args:
-            unpacked: the packages of the kernel.
-            headers: the headers, in `unpacked`.
-            work: a directory with `folder`, which make writes to.
-            folder: its name.
-        """
-        return [
-            *("bwrap", "--die-with-parent", "--unshare-net", "--clearenv"),
-            *("--setenv", "PATH", "/usr/bin:/bin", "--setenv", "LC_ALL", "C.UTF-8"),
-            *("--ro-bind", self.root, "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp"),
-            *("--ro-bind", unpacked, "/kernel", "--bind", work, "/build"),
-            *("make", "-s", "-C", Path("/kernel", headers.relative_to(unpacked))),
-            f"M=/build/{folder}",
-        ]
+    return [
+        *("bwrap", "--die-with-parent", "--unshare-net", "--clearenv"),
+        *("--setenv", "PATH", "/usr/bin:/bin", "--setenv", "LC_ALL", "C.UTF-8"),
+        *("--ro-bind", root, "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp"),
+        *("--ro-bind", unpacked, "/kernel", "--bind", work, "/build"),
+        *("make", "-s", "-C", Path("/kernel", headers.relative_to(unpacked))),
+        f"M=/build/{folder}",
+    ]
 
 
 def release_of(package: str) -> str | None:
@@ -58,8 +48,8 @@ def release_of(package: str) -> str | None:
     return next((name for word, name in CODENAMES.items() if f"+{word}-" in package), None)
 
 
-def toolchain(codename: str, compiler: str) -> Toolchain:
-    """Return the compiler of a release, unpacked if it is not in the cache.
+def toolchain(codename: str, compiler: str) -> Path:
+    """Return the root of a release's compiler and what it needs, made if it is not in the cache.
 
     Raises:
         Failure: bubblewrap is missing, the mirror lacks the packages or cannot be reached, or the
@@ -78,4 +68,4 @@ def toolchain(codename: str, compiler: str) -> Toolchain:
         (made / "usr/bin/awk").symlink_to("gawk")
 
     key = cache.digest(codename, compiler, *_PACKAGES, *_MOUNTS)
-    return Toolchain(cache.entry("roots", key, make) / "root")
+    return cache.entry("roots", key, make) / "root"
