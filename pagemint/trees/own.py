@@ -5,7 +5,6 @@ The directory shares its files with the user's tree where the file system allows
 may write into a file there, only replace it.
 """
 
-import fnmatch
 import os
 import shutil
 from collections.abc import Mapping, Sequence
@@ -18,7 +17,7 @@ from pagemint.base.run import run
 
 # 500 MB of headers for GPUs, which no build here includes.
 _LEFT_OUT = "drivers/gpu/drm/amd/include/asic_reg/"
-_BUILT = ("*.o", "*.ko", "*.cmd", "*.a")
+_BUILT = (".o", ".ko", ".cmd", ".a")
 # With one of these a source tree cannot be built from in another directory.
 _BUILT_IN = (".config", "include/config", "include/generated", "arch/x86/include/generated")
 _HOW = ("--reflink=always", "--link", "--reflink=auto")  # options of cp, the best one first
@@ -111,6 +110,6 @@ def _walked(tree: Path) -> list[str]:
         paths += [
             str((at / name).relative_to(tree))
             for name in (*names, *links)
-            if not any(fnmatch.fnmatch(name, pattern) for pattern in _BUILT)
+            if not name.endswith(_BUILT)
         ]
     return paths
