@@ -31,7 +31,7 @@ def main(request: Request) -> int:
     if request.version is not None:
         print(sources.get(request.version).tree)
         return 0
-    for source in sources.available():
-        state = "cached" if source.cached else "on the mirror"
-        print(f"{source.line:6} {source.package_version:24} {state}")
+    for line, version, cached in sources.available():
+        state = "cached" if cached else "on the mirror"
+        print(f"{line:6} {version:24} {state}")
     return 0

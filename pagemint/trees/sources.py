@@ -41,15 +41,6 @@ class Source:
     tree: Path
 
 
-@dataclass(frozen=True)
-class Available:
-    """A kernel line that `get` can return; if it is cached, without the network."""
-
-    line: str
-    package_version: str
-    cached: bool
-
-
 def get(line: str) -> Source:
     """Return Debian's source of a kernel line ("7.3"), fetching it unless it is in the cache.
 
@@ -102,8 +93,11 @@ def config_for(line: str) -> Path:
     return cache.entry("configs", package.version, unpack) / "config"
 
 
-def available() -> list[Available]:
-    """Return the newest version of each kernel line that is cached or on the mirror, oldest first.
+def available() -> list[tuple[str, str, bool]]:
+    """Return each kernel line that `get` can return, oldest first.
+
+    Returns:
+        the line, its newest version, and whether it is cached, so that it needs no network.
 
     Raises:
         Failure: nothing is cached and the mirror cannot be reached.
@@ -123,7 +117,7 @@ def available() -> list[Available]:
         kept = _newest_key("sources", line)
         there = [p.version for p in on_mirror if p.name == f"linux-source-{line}"]
         version = kept or _newest_version(there)
-        kernels.append(Available(line, version, kept is not None))
+        kernels.append((line, version, kept is not None))
     return kernels
 
 
@@ -185,7 +179,7 @@ def _on_mirror(kind: str, line: str) -> list[apt.Package]:
 
 def _newest(packages: list[apt.Package], line: str) -> apt.Package:
     if not packages:
-        lines = ", ".join(kernel.line for kernel in available()) or "none"
+        lines = ", ".join(known for known, *_ in available()) or "none"
         raise Failure(
             f"the Debian mirror has no Linux {line}",
             f"choose one that it has ({lines}), or give a tree with --ksrc DIR",
