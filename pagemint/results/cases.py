@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Names cases, and groups those that belong together."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from pagemint.base import returns
@@ -106,23 +106,6 @@ def size_of(size: int) -> str:
 def of_any_size(case: Case) -> Case:
     """Return the case without its size, to find cases that differ only in that."""
     return replace(case, device_bytes=1, pages=1, times=1)
-
-
-def largest(cases: Iterable[Case], first: Callable[[Case], bool]) -> list[Case]:
-    """Return a case for each combination of the properties other than size and threads.
-
-    It is one for which `first` is true, if there is any; the one of the largest device, of several;
-    and of these the one with the fewest threads.
-    """
-
-    def rank(case: Case) -> tuple[bool, int, int]:
-        return first(case), case.device_bytes, -case.threads
-
-    best: dict[Case, Case] = {}
-    for case in cases:
-        key = replace(of_any_size(case), threads=1)
-        best[key] = max(best.get(key, case), case, key=rank)
-    return list(best.values())
 
 
 def limit_of(case: Case, limits: Iterable[Limit]) -> Limit | None:

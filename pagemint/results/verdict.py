@@ -149,11 +149,21 @@ class Judged:
         return [line for line in chosen if line.gain]
 
     def largest(self, members: Iterable[Case]) -> list[Case]:
-        """Return the cases that cases.largest() returns, but rather one that has a gain to show.
+        """Return a case for each combination of the properties other than size and threads.
 
-        With --threads 2, a case of one thread has rows of the unpatched tree alone.
+        It is one that has a gain to show, if there is any: with --threads 2, a case of one thread
+        has rows of the unpatched tree alone. Of several, it is the one of the largest device, and
+        of these the one with the fewest threads.
         """
-        return cases.largest(members, lambda case: bool(self.shown(case)))
+
+        def rank(case: Case) -> tuple[bool, int, int]:
+            return bool(self.shown(case)), case.device_bytes, -case.threads
+
+        best: dict[Case, Case] = {}
+        for case in members:
+            key = replace(cases.of_any_size(case), threads=1)
+            best[key] = max(best.get(key, case), case, key=rank)
+        return list(best.values())
 
     def called(self, line: Line) -> str:
         """Return the name of one of the lines that `shown` returns: its tree, or its mode."""
