@@ -9,12 +9,13 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import fake_tree
 import pytest
 from kernel_lines import LONG
-from stand_ins import ARGV, without_progress
+from stand_ins import ARGV, wait_until, without_progress
 
 from pagemint.base import cache, machine
 from pagemint.bench import link
@@ -228,17 +229,11 @@ def _running(mark: str) -> dict[int, str]:
     return processes
 
 
-def _wait_for(mark: str, words: str, child: subprocess.Popen[str]) -> None:
-    until = time.monotonic() + 200
-    wanted = words.split()
-    while not any(
-        all(word in line for word in wanted)
-        for process, line in _running(mark).items()
-        if process != child.pid
-    ):
-        assert child.poll() is None, f"it ended before {words!r} ran: {child.communicate()}"
-        assert time.monotonic() < until, f"{words!r} never ran"
-        time.sleep(0.02)
+def _runs(mark: str, words: str, child: subprocess.Popen[str]) -> bool:
+    """Whether a process that the child started has these words in its command line."""
+    assert child.poll() is None, f"it ended before {words!r} ran: {child.communicate()}"
+    lines = (line for process, line in _running(mark).items() if process != child.pid)
+    return any(all(word in line for word in words.split()) for line in lines)
 
 
 @pytest.mark.usefixtures("default_signals")
@@ -256,7 +251,7 @@ def test_an_interrupted_bench_leaves_no_process_and_the_next_run_succeeds(
     for home, moment in (*moments, *((compiled, moment) for moment in _TIMING)):
         mark = tempfile.mkdtemp(dir=tmp_path)
         with _started(mark, home, *argv, "--size", "1GB", "--runs", "10000") as child:
-            _wait_for(mark, moment.words, child)
+            wait_until(partial(_runs, mark, moment.words, child), 200)
             time.sleep(moment.seconds)
             child.send_signal(moment.signal)
             out, err = child.communicate(timeout=20)
