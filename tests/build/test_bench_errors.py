@@ -8,7 +8,6 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -177,21 +176,10 @@ def test_no_room_on_the_disk_is_refused_before_anything_is_written(
 # Interruptions.
 
 
-@dataclass(frozen=True)
-class _Moment:
-    """When to interrupt: some time after a process with these words in its command line starts."""
-
-    words: str
-    seconds: float
-    signal: signal.Signals
-
-
-_FIRST = _Moment("make olddefconfig", 0.2, signal.SIGINT)
-_COMPILING = (
-    _Moment("make mm/mm_init.o", 0.5, signal.SIGTERM),
-    _Moment("make M=", 0.2, signal.SIGINT),
-)
-_TIMING = (_Moment("/host", 0.3, signal.SIGTERM), _Moment("/host", 2.0, signal.SIGINT))
+# When to interrupt: seconds after a process with these words in its command line starts.
+_FIRST = ("make olddefconfig", 0.2, signal.SIGINT)
+_COMPILING = (("make mm/mm_init.o", 0.5, signal.SIGTERM), ("make M=", 0.2, signal.SIGINT))
+_TIMING = (("/host", 0.3, signal.SIGTERM), ("/host", 2.0, signal.SIGINT))
 
 
 @pytest.fixture(scope="module")
@@ -249,11 +237,12 @@ def test_an_interrupted_bench_leaves_no_process_and_the_next_run_succeeds(
     compiled = cache_home if LONG else user_cache
     moments = [(cache_home, moment) for moment in (_FIRST, *(_COMPILING if LONG else ()))]
     for home, moment in (*moments, *((compiled, moment) for moment in _TIMING)):
+        words, seconds, number = moment
         mark = tempfile.mkdtemp(dir=tmp_path)
         with _started(mark, home, *argv, "--size", "1GB", "--runs", "10000") as child:
-            wait_until(partial(_runs, mark, moment.words, child), 200)
-            time.sleep(moment.seconds)
-            child.send_signal(moment.signal)
+            wait_until(partial(_runs, mark, words, child), 200)
+            time.sleep(seconds)
+            child.send_signal(number)
             out, err = child.communicate(timeout=20)
         assert (child.returncode, out) == (130, ""), moment
         assert "Traceback" not in err
