@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -27,7 +28,7 @@ from pagemint.report.plots.sheet import errors
 from pagemint.report.write import directory, write
 from pagemint.results import headlines, reader
 from pagemint.results.estimates import FEWEST, Estimate
-from pagemint.results.rows import Result
+from pagemint.results.rows import Counts, Operation, Result
 from pagemint.results.verdict import Judged
 
 HOSTILE = '<script>alert(1)</script>"><img src=x onerror=alert(1)>'
@@ -113,20 +114,13 @@ _WHOLE: dict[str, Any] = {**fake_result.WHOLE, "steps": True}
 
 
 def _counted() -> Result:
-    counts = {"instructions": 10**6, "steps": 0, "stored": 1 << 20, "loaded": 0, "locked": 0}
-    body = {**fake_result.body(accel="tcg"), "rows": [], "limits": []}
-    body["counts"] = [
-        {
-            "name": f"bind {number}",
-            "tree": tree,
-            "bytes": 1 << 30,
-            "total": {**counts, "calls": 1, "instructions": 10**6 // (1 + at * number)},
-            "functions": {},
-        }
-        for at, tree in enumerate(("base", "patched"))
-        for number in range(12)
+    like, total = fake_result.result(accel="tcg"), Counts(10**6, 0, 1 << 20, 0, 0, 1)
+    before = [Operation(f"bind {number}", "base", 1 << 30, total, {}) for number in range(12)]
+    now = [
+        replace(operation, tree="patched", total=replace(total, instructions=10**6 // number))
+        for number, operation in enumerate(before, 1)
     ]
-    return fake_result.read(body)
+    return Result(like.host, like.kernel, [], counts=[*before, *now])
 
 
 def _machines(count: int) -> list[Result]:
