@@ -137,7 +137,7 @@ class _Drawer:
                 values.setdefault(name, {})[at(case)] = line.time.times(scale(case))
                 if line.limit_ms:
                     limits[at(case)] = line.limit_ms * scale(case)
-        return curves.draw(frame, values, ("fill limit", limits), axis, as_bytes=as_bytes)
+        return curves.draw(frame, values, limits, axis, as_bytes=as_bytes)
 
     def _few(self, case: Case) -> dict[str, Line]:
         return dict(itertools.islice(self._judged.lines[case].items(), _MOST_SERIES))

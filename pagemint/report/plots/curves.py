@@ -13,7 +13,7 @@ from pagemint.results.estimates import Estimate
 def draw(
     frame: Frame,
     values: dict[str, dict[int, Estimate]],
-    limit: tuple[str, dict[int, float]],
+    limits: dict[int, float],
     sizes: str,
     *,
     as_bytes: bool,
@@ -23,7 +23,7 @@ def draw(
     Args:
         frame: the text around it.
         values: for each series, the values by their place on the horizontal axis.
-        limit: the name of the limit, and its values by their place on the horizontal axis.
+        limits: the fill limits by their place on the horizontal axis.
         sizes: the quantity of the horizontal axis, and its unit.
         as_bytes: whether that quantity is bytes, which are drawn on a logarithmic axis.
     """
@@ -44,12 +44,10 @@ def draw(
                 **style.POINTS,
                 label=name,
             )
-        text, limits = limit
         if limits:
             at = sorted(limits)
-            axes.plot(
-                at, [limits[x] for x in at], color=style.INK, ls=(0, (4, 2)), lw=1.3, label=text
-            )
+            heights = [limits[x] for x in at]
+            axes.plot(at, heights, color=style.INK, ls=(0, (4, 2)), lw=1.3, label="fill limit")
         ticks = sorted({x for points in values.values() for x in points})
         if as_bytes:
             axes.set_xscale("log")

@@ -34,7 +34,7 @@ class Group:
     limit: float | None = None
 
 
-def draw_bars(frame: Frame, groups: Sequence[Group], limit: str, digits: int = 1) -> Plot:
+def draw_bars(frame: Frame, groups: Sequence[Group], limit: str, digits: int) -> Plot:
     """Draw the values as horizontal bars with their intervals, in groups.
 
     Args:
