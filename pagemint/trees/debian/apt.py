@@ -33,7 +33,7 @@ _STAMP = "updated"
 _FRESH = 3600.0  # seconds for which the lists count as up to date
 _ORIGINS = {"Debian", "Debian Backports"}
 _FOLDERS = {"debian", "debian-security"}
-_TARGET_FIELDS = ("REPO_URI", "RELEASE", "COMPONENT", "ORIGIN")
+_TARGET = "$(REPO_URI)|$(RELEASE)|$(COMPONENT)|$(ORIGIN)"  # as parse_targets() reads it
 
 
 @dataclass(frozen=True)
@@ -237,9 +237,8 @@ def _apt_update(lists: str, *options: str) -> str | None:
 
 
 def _machine_repositories() -> list[Repository]:
-    line = "|".join(f"$({field})" for field in _TARGET_FIELDS)
     # Without the option apt leaves out repositories that were never updated.
-    argv = ["apt-get", "indextargets", "--format", line]
+    argv = ["apt-get", "indextargets", "--format", _TARGET]
     what = "reading apt's configuration"
     repositories = parse_targets(run([*argv, "Created-By: Packages"], what=what))
     repositories = repositories or parse_targets(
