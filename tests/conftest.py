@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
 import signal
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import fake_tree
 import hypothesis
 import pytest
-from stand_ins import Capture, Patch, Refused
+from stand_ins import Capture, Patch, Refused, without_progress
 
 from pagemint import cli
 from pagemint.base import cache
@@ -47,10 +48,12 @@ def debian_config(cache_home: Path) -> None:
 def refused(capsys: Capture) -> Refused:
     """Runs a command line that is refused, and returns the one line that says why."""
 
-    def run(*argv: str) -> str:
-        assert cli.main(argv) == 1
-        (line,) = capsys.readouterr().err.splitlines()
-        assert line.startswith("pagemint: ") and "internal" not in line
+    def run(*argv: str | Path, usage: bool = False) -> str:
+        with pytest.raises(SystemExit, match="2") if usage else nullcontext():
+            assert cli.main([*map(str, argv)]) == 1
+        out, err = capsys.readouterr()
+        (line,) = without_progress(err)
+        assert line.startswith("pagemint: ") and "internal" not in line and out == ""
         return line
 
     return run

@@ -10,19 +10,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import fake_tree
 import pytest
 from kernel_lines import LONG
-from stand_ins import ARGV, wait_until, without_progress
+from stand_ins import ARGV, Patch, Refused
 
 from pagemint.base import cache, machine
 from pagemint.bench import link
 from pagemint.trees import objects, patches, sources, trees
 
-_FULL_DISK = (
-    "import shutil, types\nshutil.disk_usage = lambda path: types.SimpleNamespace(free=1000)\n"
-)
 # One of the few variables that a kernel build inherits. Processes can be found by its value.
 _MARK = "TMPDIR"
 
@@ -31,18 +29,6 @@ _MARK = "TMPDIR"
 def tree(tmp_path: Path) -> Path:
     """A stand-in for a kernel tree, to which the series applies; it cannot be built."""
     return fake_tree.make(tmp_path / "linux")
-
-
-def _refusal(*argv: str | Path, before: str = "", status: int = 1, **environment: str) -> str:
-    """Run a bench that is refused, and return the one line that says why."""
-    *python, program = ARGV
-    command = [*python, before + program, "bench", *argv]
-    env = {**os.environ, **environment}
-    ended = subprocess.run(command, capture_output=True, text=True, env=env, timeout=120)
-    assert (ended.stdout, ended.returncode) == ("", status), ended.stderr
-    (line,) = without_progress(ended.stderr)
-    assert line.startswith("pagemint: ") and "internal error" not in line
-    return line
 
 
 def _entries(home: Path) -> list[str]:
@@ -87,34 +73,37 @@ _LINES = ", ".join([*patches.lines(), sources.EXPECTED])
         (["--kernel", "7.3", "--ksrc", "linux"], "not allowed with"),
     ],
 )
-def test_an_argument_that_cannot_be_is_refused(tree: Path, argv: list[str], message: str) -> None:
+def test_an_argument_that_cannot_be_is_refused(
+    tree: Path, argv: list[str], message: str, refused: Refused
+) -> None:
     if not {"--kernel", "--ksrc"} & set(argv):
         argv = ["--ksrc", str(tree), *argv]
     usage = argv[-1] in ("--runs=many", "--runs=1.5", "linux")
-    assert message in _refusal(*argv, status=2 if usage else 1)
+    assert message in refused("bench", *argv, usage=usage)
 
 
-def test_a_memory_map_larger_than_memory_is_refused(tree: Path) -> None:
+def test_a_memory_map_larger_than_memory_is_refused(tree: Path, refused: Refused) -> None:
     # The memmap takes a 64th of the device: at this size all memory, which is never all free.
     size = min(64 * machine.memory()["MemTotal"], 16 * 10**12) // 10**9
     if size == 16_000:
         pytest.skip("this machine can map the largest device")
-    assert "of memory are free; give --size " in _refusal("--ksrc", tree, f"--size={size}GB")
+    refusal = refused("bench", "--ksrc", tree, f"--size={size}GB")
+    assert "of memory are free; give --size " in refusal
 
 
-def test_a_workload_that_a_line_does_not_have_is_refused(tmp_path: Path) -> None:
+def test_a_workload_that_a_line_does_not_have_is_refused(tmp_path: Path, refused: Refused) -> None:
     tree = fake_tree.make(tmp_path / "linux", "6.12")
-    refusal = _refusal("--ksrc", tree, "--workload", "fsdax,dax-folio")
+    refusal = refused("bench", "--ksrc", tree, "--workload", "fsdax,dax-folio")
     assert "Linux 6.12 does not have the code of dax-folio; give --kernel 7.3" in refusal
 
 
 @pytest.mark.parametrize("file", ["file/result.json", "directory", "/proc/nowhere/result.json"])
 def test_a_result_that_cannot_be_written_is_refused_at_once(
-    tmp_path: Path, tree: Path, cache_home: Path, file: str
+    tmp_path: Path, tree: Path, cache_home: Path, file: str, refused: Refused
 ) -> None:
     (tmp_path / "file").write_text("mine")
     (tmp_path / "directory").mkdir()
-    refusal = _refusal("--ksrc", tree, "--size", "4MiB", "--json", tmp_path / file)
+    refusal = refused("bench", "--ksrc", tree, "--size", "4MiB", "--json", tmp_path / file)
     assert f"cannot write {tmp_path / file}: " in refusal
     assert refusal.endswith("; name another file with --json")
     assert (tmp_path / "file").read_text() == "mine"
@@ -130,11 +119,11 @@ def test_a_result_that_cannot_be_written_is_refused_at_once(
     ids=lambda line: f"{line.step}:{line.path}",
 )
 def test_an_edit_that_does_not_apply_is_named(
-    tree: Path, cache_home: Path, line: fake_tree.Needed
+    tree: Path, cache_home: Path, line: fake_tree.Needed, refused: Refused
 ) -> None:
     fake_tree.spoil(tree, line)
     text = (tree / line.path).read_text()
-    refusal = _refusal("--ksrc", tree, "--size", "4MiB")
+    refusal = refused("bench", "--ksrc", tree, "--size", "4MiB")
     assert f"{line.topic}: {line.step} does not match {line.path}" in refusal
     assert (tree / line.path).read_text() == text
     # The copy of the tree is complete, and a later bench can use it.
@@ -142,32 +131,37 @@ def test_an_edit_that_does_not_apply_is_named(
 
 
 @pytest.mark.usefixtures("debian_config")
-def test_a_build_that_fails_says_where_its_log_is(tree: Path) -> None:
-    refusal = _refusal("--ksrc", tree, "--size", "4MiB")
+def test_a_build_that_fails_says_where_its_log_is(tree: Path, refused: Refused) -> None:
+    refusal = refused("bench", "--ksrc", tree, "--size", "4MiB")
     assert "make olddefconfig in the base tree failed: " in refusal
     log = Path(refusal.split("the whole output is in ")[1].strip())
     assert "olddefconfig" in log.read_text()
-    assert _refusal("--ksrc", tree, "--size", "4MiB") == refusal
+    assert refused("bench", "--ksrc", tree, "--size", "4MiB") == refusal
 
 
 @pytest.mark.usefixtures("debian_config")
 @pytest.mark.parametrize("program", ["gcc", "make", "git"])
-def test_a_missing_tool_is_named_with_its_package(tmp_path: Path, tree: Path, program: str) -> None:
+def test_a_missing_tool_is_named_with_its_package(
+    tmp_path: Path, tree: Path, program: str, monkeypatch: Patch, refused: Refused
+) -> None:
     (tmp_path / "bin").mkdir()
     for name in ("cp", "gcc", "git", "make", "sh", "xargs"):
         path = shutil.which(name)
         if path and name != program:
             (tmp_path / "bin" / name).symlink_to(path)
-    refusal = _refusal("--ksrc", tree, "--size", "4MiB", PATH=str(tmp_path / "bin"))
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    machine.compiler.cache_clear()  # an earlier test may have asked
+    refusal = refused("bench", "--ksrc", tree, "--size", "4MiB")
     assert f"needs the program {program}, " in refusal
     assert f"; install it (Debian: {program}; " in refusal
 
 
 @pytest.mark.usefixtures("debian_config")
 def test_no_room_on_the_disk_is_refused_before_anything_is_written(
-    tree: Path, cache_home: Path
+    tree: Path, cache_home: Path, monkeypatch: Patch, refused: Refused
 ) -> None:
-    refusal = _refusal("--ksrc", tree, "--size", "4MiB", before=_FULL_DISK)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=1000))
+    refusal = refused("bench", "--ksrc", tree, "--size", "4MiB")
     assert "a copy of the kernel tree needs 2.0 GB on the disk of " in refusal
     assert refusal.endswith("; free some, or set XDG_CACHE_HOME to a directory on another disk")
     assert [name for name in _entries(cache_home) if not name.startswith("configs/")] == []
