@@ -6,16 +6,13 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
 import fake_tree
 import pytest
 from kernel_lines import LONG
-from stand_ins import ARGV, Patch, Refused
+from stand_ins import ARGV, Patch, Refused, pagemint, wait_until
 
 from pagemint.base import cache, machine
 from pagemint.bench import link
@@ -113,14 +110,10 @@ def test_a_result_that_cannot_be_written_is_refused_at_once(
 # Trees, tools and the disk.
 
 
-@pytest.mark.parametrize(
-    "line",
-    [fake_tree.needed()[0], fake_tree.needed()[-1]],
-    ids=lambda line: f"{line.step}:{line.path}",
-)
 def test_an_edit_that_does_not_apply_is_named(
-    tree: Path, cache_home: Path, line: fake_tree.Needed, refused: Refused
+    tree: Path, cache_home: Path, refused: Refused
 ) -> None:
+    line = fake_tree.needed()[-1]
     fake_tree.spoil(tree, line)
     text = (tree / line.path).read_text()
     refusal = refused("bench", "--ksrc", tree, "--size", "4MiB")
@@ -170,10 +163,14 @@ def test_no_room_on_the_disk_is_refused_before_anything_is_written(
 # Interruptions.
 
 
-# When to interrupt: seconds after a process with these words in its command line starts.
-_FIRST = ("make olddefconfig", 0.2, signal.SIGINT)
-_COMPILING = (("make mm/mm_init.o", 0.5, signal.SIGTERM), ("make M=", 0.2, signal.SIGINT))
-_TIMING = (("/host", 0.3, signal.SIGTERM), ("/host", 2.0, signal.SIGINT))
+# Words in the command line of a process, the seconds after its start, and the signal.
+_COMPILING = [("make mm/mm_init.o", 0.5, signal.SIGTERM), ("make M=", 0.2, signal.SIGINT)]
+_MOMENTS = [
+    ("make olddefconfig", 0.2, signal.SIGINT),
+    *(_COMPILING if LONG else ()),
+    ("/host", 0.3, signal.SIGTERM),
+    ("/host", 2.0, signal.SIGINT),
+]
 
 
 @pytest.fixture(scope="module")
@@ -181,21 +178,6 @@ def user_cache() -> Path:
     """The user's own cache, after a bench."""
     link.link(trees.pair(sources.get(fake_tree.LINE)), objects.DEBIAN)
     return cache.root()
-
-
-@contextmanager
-def _started(mark: str, home: Path, *argv: str) -> Iterator[subprocess.Popen[str]]:
-    with subprocess.Popen(
-        [*ARGV, "bench", *argv],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, _MARK: mark, "XDG_CACHE_HOME": str(home.parent)},
-    ) as child:
-        try:
-            yield child
-        finally:
-            child.kill()
 
 
 def _running(mark: str) -> dict[int, str]:
@@ -211,11 +193,15 @@ def _running(mark: str) -> dict[int, str]:
     return processes
 
 
-def _runs(mark: str, words: str, child: subprocess.Popen[str]) -> bool:
-    """Whether a process that the child started has these words in its command line."""
-    assert child.poll() is None, f"it ended before {words!r} ran: {child.communicate()}"
-    lines = (line for process, line in _running(mark).items() if process != child.pid)
-    return any(all(word in line for word in words.split()) for line in lines)
+def _wait_for(mark: str, words: str, child: subprocess.Popen[str]) -> None:
+    """Wait until a process other than the bench itself has all words in its command line."""
+
+    def runs() -> bool:
+        assert child.poll() is None, f"it ended before {words!r} ran: {child.communicate()}"
+        lines = (line for process, line in _running(mark).items() if process != child.pid)
+        return any(all(word in line for word in words.split()) for line in lines)
+
+    wait_until(runs, 200)
 
 
 @pytest.mark.usefixtures("default_signals")
@@ -226,31 +212,36 @@ def test_an_interrupted_bench_leaves_no_process_and_the_next_run_succeeds(
     for kind in ("sources", "configs", "trees"):
         (cache_home / kind).symlink_to(user_cache / kind)
     result = tmp_path / "result.json"
-    argv = ("--kernel", fake_tree.LINE, "--workload", "fsdax", "--json", str(result))
+    pipe = subprocess.PIPE
+    argv = ("bench", "--kernel", fake_tree.LINE, "--workload", "fsdax", "--json", str(result))
     # Compiling all objects again takes minutes.
     compiled = cache_home if LONG else user_cache
-    moments = [(cache_home, moment) for moment in (_FIRST, *(_COMPILING if LONG else ()))]
-    for home, moment in (*moments, *((compiled, moment) for moment in _TIMING)):
-        words, seconds, number = moment
+    for words, seconds, number in _MOMENTS:
+        home = compiled if words == "/host" else cache_home
         mark = tempfile.mkdtemp(dir=tmp_path)
-        with _started(mark, home, *argv, "--size", "1GB", "--runs", "10000") as child:
-            wait_until(partial(_runs, mark, words, child), 200)
-            time.sleep(seconds)
-            child.send_signal(number)
-            out, err = child.communicate(timeout=20)
-        assert (child.returncode, out) == (130, ""), moment
+        env = {**os.environ, _MARK: mark, "XDG_CACHE_HOME": str(home.parent)}
+        command = [*ARGV, *argv, "--size", "1GB", "--runs", "10000"]
+        with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=env) as child:
+            try:
+                _wait_for(mark, words, child)
+                time.sleep(seconds)
+                child.send_signal(number)
+                out, err = child.communicate(timeout=20)
+            finally:
+                child.kill()
+        assert (child.returncode, out) == (130, ""), words
         assert "Traceback" not in err
         assert err.splitlines()[-1] == "pagemint: interrupted; run again to continue"
         time.sleep(0.1)  # until the killed processes are gone
-        assert _running(mark) == {}, moment
+        assert _running(mark) == {}, words
         # All entries that exist are complete.
         for kind in ("builds", "native"):
             left = [path for path in (cache_home / kind).glob("*") if path.is_dir()]
             assert [path for path in left if not (path / ".complete").exists()] == []
         assert not result.exists()
     mark = tempfile.mkdtemp(dir=tmp_path)
-    with _started(mark, compiled, *argv, "--size", "4MiB", "--runs", "1") as child:
-        out, err = child.communicate(timeout=200)
-    assert child.returncode == 0, err
+    env = {_MARK: mark, "XDG_CACHE_HOME": str(compiled.parent)}
+    ended = pagemint(*argv, "--size", "4MiB", "--runs", "1", **env)
+    assert ended.returncode == 0, ended.stderr
     assert json.loads(result.read_text())["rows"]
     assert _running(mark) == {}
