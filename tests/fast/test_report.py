@@ -17,7 +17,7 @@ import pytest
 from fake_result import SMALL
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from stand_ins import Capture, Patch, pagemint
+from stand_ins import Patch, Refused, pagemint
 
 from pagemint import cli
 from pagemint.base.errors import Failure
@@ -366,16 +366,14 @@ def test_a_run_does_not_begin_if_its_report_cannot_be_written(tmp_path: Path) ->
 
 
 def test_a_report_that_cannot_be_written_is_one_line_and_not_drawn(
-    tmp_path: Path, monkeypatch: Patch, capsys: Capture
+    tmp_path: Path, monkeypatch: Patch, refused: Refused
 ) -> None:
     monkeypatch.setattr("pagemint.report.page.make", None)
     file = tmp_path / "a.json"
     file.write_bytes(fake_result.text(**SMALL))
     for target in (file, "/proc/nowhere"):
-        assert cli.main(["report", str(file), "-o", str(target)]) == 1
-        assert f"pagemint: cannot write the report to {target}" in capsys.readouterr().err
-    assert cli.main(["report", *[str(file)] * 9, "-o", str(tmp_path)]) == 1
-    assert "too many" in capsys.readouterr().err
+        assert f"cannot write the report to {target}" in refused("report", file, "-o", target)
+    assert "too many" in refused("report", *[file] * 9, "-o", tmp_path)
 
 
 def test_nothing_that_draws_is_loaded_before_a_measurement() -> None:
