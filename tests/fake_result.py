@@ -6,14 +6,14 @@ import json
 import random
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from rich.console import Console
 
 from pagemint.report import tables
 from pagemint.report.first_screen import FirstScreen
 from pagemint.results import reader
-from pagemint.results.rows import Result
+from pagemint.results.rows import Counts, Operation, Result
 from pagemint.results.verdict import Judged
 
 VARIANTS = {
@@ -185,6 +185,23 @@ def check_alone(text: str = "") -> Result:
 def result(**changes: Any) -> Result:  # noqa: ANN401 - those of body()
     """Return the result that the reader makes of such a file."""
     return read(body(**changes))
+
+
+def counts_of(instructions: int, stored: int) -> Counts:
+    """Return counts of one call."""
+    return Counts(instructions, 0, stored, 0, 0, 1)
+
+
+def operation(tree: Literal["base", "patched"], scale: int, name: str = "bind fsdax") -> Operation:
+    """Return an operation of `scale` times 100 instructions."""
+    functions = {"fill": counts_of(60 * scale, 0), "clear": counts_of(30 * scale, 2 << 20)}
+    return Operation(name, tree, 1 << 30, counts_of(100 * scale, 2 << 20), functions)
+
+
+def counted_result(*operations: Operation) -> Result:
+    """Return a result that has counts, and no times."""
+    like = result(accel="tcg")
+    return Result(like.host, like.kernel, [], counts=list(operations))
 
 
 def screen(

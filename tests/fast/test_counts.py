@@ -2,7 +2,6 @@
 """Counted operations: in the result, on the terminal and in the report."""
 
 import dataclasses
-import io
 import re
 from pathlib import Path
 from typing import Any, Literal
@@ -11,32 +10,17 @@ from unittest.mock import MagicMock, Mock
 import count_tables
 import fake_result
 import pytest
-from rich.console import Console
+from fake_result import counted_result, counts_of, operation
 from stand_ins import Patch
 
 from pagemint.base.errors import Failure
 from pagemint.guests.count import counts
 from pagemint.guests.outside import x86
-from pagemint.report import count_plots, page, tables
+from pagemint.report import count_plots, page
 from pagemint.results import counted, reader, writer
-from pagemint.results.rows import Counts, Operation, Result
+from pagemint.results.rows import Counts
 from pagemint.send import kept
 from pagemint.trees.image import Kernel
-
-
-def some(instructions: int, stored: int) -> Counts:
-    return Counts(instructions, 0, stored, 0, 0, 1)
-
-
-def operation(tree: Literal["base", "patched"], scale: int, name: str = "bind fsdax") -> Operation:
-    functions = {"fill": some(60 * scale, 0), "clear": some(30 * scale, 2 << 20)}
-    return Operation(name, tree, 1 << 30, some(100 * scale, 2 << 20), functions)
-
-
-def result(*operations: Operation) -> Result:
-    like = fake_result.result(accel="tcg")
-    return Result(like.host, like.kernel, [], counts=list(operations), file="counts.json")
-
 
 BOTH: tuple[Literal["base", "patched"], ...] = ("base", "patched")
 PAIR = operation("base", 2_000_000), operation("patched", 1_000_000)
@@ -45,7 +29,7 @@ PAIR = operation("base", 2_000_000), operation("patched", 1_000_000)
 def test_counts_survive_writing_and_reading(tmp_path: Path) -> None:
     file = str(tmp_path / "counts.json")
     more = dataclasses.replace(operation("patched", 1, "more"), resident=7, latency=[1, 2, 3])
-    writer.write(file, result(*PAIR, more))
+    writer.write(file, counted_result(*PAIR, more))
     assert reader.read(file).counts == [*PAIR, more]
 
 
@@ -59,23 +43,23 @@ def test_counts_survive_writing_and_reading(tmp_path: Path) -> None:
     ],
 )
 def test_wrong_counts_are_refused(change: dict[str, Any], why: str) -> None:
-    body = writer.body(result(*PAIR, operation("base", 1, "twice")))
+    body = writer.body(counted_result(*PAIR, operation("base", 1, "twice")))
     body["counts"][0] |= change
     with pytest.raises(Failure, match=why):
         fake_result.read(body)
 
 
 def test_the_largest_functions_are_named() -> None:
-    (pair,) = counted.pairs(result(*PAIR))
+    (pair,) = counted.pairs(counted_result(*PAIR))
     assert (pair.before, pair.now) == PAIR
     assert pair.dominating() == {"fill": "60% of instructions", "clear": "100% of bytes stored"}
 
 
 def test_a_stock_kernel_is_compared_with_the_module() -> None:
     with_module = dataclasses.replace(PAIR[1], tree="module")
-    (pair,) = counted.pairs(result(PAIR[0], with_module))
+    (pair,) = counted.pairs(counted_result(PAIR[0], with_module))
     assert (pair.before, pair.now) == (PAIR[0], with_module)
-    (pair,) = counted.pairs(result(PAIR[0]))  # one kernel alone has it
+    (pair,) = counted.pairs(counted_result(PAIR[0]))  # one kernel alone has it
     assert (pair.trees, pair.last) == ((PAIR[0],), PAIR[0])
 
 
@@ -85,7 +69,7 @@ def test_boots_are_a_table_of_their_own(monkeypatch: Patch) -> None:
         for size, size_bytes in (("8 GiB", 8 << 30), ("2 GiB", 2 << 30))
     ]
     boots[0] = dataclasses.replace(boots[0], resident=5 << 20)
-    made = result(*PAIR, *boots)
+    made = dataclasses.replace(counted_result(*PAIR, *boots), file="counts.json")
     assert [pair.last.name for pair in counted.telling(made)] == ["bind fsdax"]
     monkeypatch.setattr(kept, "counts", lambda: made)
     lines = list(count_tables.section())
@@ -97,7 +81,9 @@ def test_latencies_are_a_table_of_their_own(monkeypatch: Patch) -> None:
     slow = operation("patched", 1, "allocate order 9, lazy")
     slow = dataclasses.replace(slow, bytes=4 << 20, latency=[1276, 654700, 1363550])
     mean = slow.total.instructions // 2
-    monkeypatch.setattr(kept, "counts", lambda: result(*PAIR, slow))
+    monkeypatch.setattr(
+        kept, "counts", lambda: dataclasses.replace(counted_result(*PAIR, slow), file="counts.json")
+    )
     row = f"| order 9 | patched, lazy | {mean:,} | 1,276 | 654,700 | 1,363,550 |"
     assert row in count_tables.section()
 
@@ -106,9 +92,10 @@ def test_what_does_not_change_has_no_row(monkeypatch: Patch) -> None:
     nearly = [operation("base", 100, "online"), operation("patched", 104, "online")]
     slower = [operation("base", 100, "offline"), operation("patched", 105, "offline")]
     for waits, ended in zip([*nearly, *slower], (7, 7, 4, 3), strict=True):
-        called = dataclasses.replace(some(1, 0), calls=ended)
+        called = dataclasses.replace(counts_of(1, 0), calls=ended)
         waits.functions.update({counted.PERIOD: called, "synchronize_rcu": called})
-    monkeypatch.setattr(kept, "counts", lambda: result(*PAIR, *nearly, *slower))
+    made = dataclasses.replace(counted_result(*PAIR, *nearly, *slower), file="counts.json")
+    monkeypatch.setattr(kept, "counts", lambda: made)
     lines = list(count_tables.section())
     assert [line.split(" | ")[0] for line in lines if "fline" in line or "online |" in line] == [
         "| offline",
@@ -119,9 +106,7 @@ def test_what_does_not_change_has_no_row(monkeypatch: Patch) -> None:
 
 
 def test_the_table_has_both_trees() -> None:
-    out = io.StringIO()
-    tables.show_all(result(*PAIR), Console(file=out, width=80))
-    lines = out.getvalue().splitlines()
+    lines = fake_result.everything(counted_result(*PAIR)).splitlines()
     (line,) = [line for line in lines if line.startswith("bind fsdax")]
     assert line.split()[2:] == ["200", "100", "2.00", "2.00", "fill"]
     assert max(map(len, lines)) <= 80
@@ -129,7 +114,7 @@ def test_the_table_has_both_trees() -> None:
 
 def test_the_report_has_bars_for_both_trees() -> None:
     many = [operation(tree, 5, f"operation {i}") for i in range(20) for tree in BOTH]
-    text, drawn = page.make([result(*many)])
+    text, drawn = page.make([counted_result(*many)])
     # Nine operations a plot, and two measures.
     assert drawn[0].title == "Work of an operation, counted"
     assert [plot.title for plot in drawn[1:]] == [
@@ -156,10 +141,10 @@ def test_a_boot_that_complains_or_does_not_reach_init_is_refused(
 
 
 def test_only_functions_with_a_share_are_kept() -> None:
-    functions = {"large": some(10_000, 0), "small": some(1, 0)}
-    functions |= {"stores": some(0, 8), "fault": some(9, 0)}
+    functions = {"large": counts_of(10_000, 0), "small": counts_of(1, 0)}
+    functions |= {"stores": counts_of(0, 8), "fault": counts_of(9, 0)}
     made = counts.operation("patched", "bind", 4096, functions)
-    assert made.total == some(10_010, 8) + Counts(0, 0, 0, 0, 0, 3)
+    assert made.total == counts_of(10_010, 8) + Counts(0, 0, 0, 0, 0, 3)
     assert list(made.functions) == ["large", "stores"]
 
 

@@ -7,14 +7,13 @@ import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
 import fake_result
 import pytest
-from fake_result import SMALL
+from fake_result import SMALL, counted_result
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from stand_ins import Patch, Refused, pagemint
@@ -28,7 +27,7 @@ from pagemint.report.plots.sheet import errors
 from pagemint.report.write import directory, write
 from pagemint.results import headlines, reader
 from pagemint.results.estimates import FEWEST, Estimate
-from pagemint.results.rows import Counts, Operation, Result
+from pagemint.results.rows import Result
 from pagemint.results.verdict import Judged
 
 HOSTILE = '<script>alert(1)</script>"><img src=x onerror=alert(1)>'
@@ -111,16 +110,10 @@ def test_a_plot_without_data_is_left_out() -> None:
 
 
 _WHOLE: dict[str, Any] = {**fake_result.WHOLE, "steps": True}
-
-
-def _counted() -> Result:
-    like, total = fake_result.result(accel="tcg"), Counts(10**6, 0, 1 << 20, 0, 0, 1)
-    before = [Operation(f"bind {number}", "base", 1 << 30, total, {}) for number in range(12)]
-    now = [
-        replace(operation, tree="patched", total=replace(total, instructions=10**6 // number))
-        for number, operation in enumerate(before, 1)
-    ]
-    return Result(like.host, like.kernel, [], counts=[*before, *now])
+_OPERATIONS = [
+    *(fake_result.operation("base", 12, f"bind {number}") for number in range(12)),
+    *(fake_result.operation("patched", 12 - number, f"bind {number}") for number in range(12)),
+]
 
 
 def _machines(count: int) -> list[Result]:
@@ -139,7 +132,7 @@ def _machines(count: int) -> list[Result]:
         (_machines(2), 8),
         (_machines(4), 8),
         (_machines(8), 8),
-        ([_counted()], 9),
+        ([counted_result(*_OPERATIONS)], 9),
     ],
 )
 def test_a_page_opens_with_a_picture_and_a_table(
