@@ -16,7 +16,7 @@ import pytest
 import test_ordinary
 from kernel_lines import LONG
 from memmaps import MARGIN, SECTION, Case, Memmap, differences, open_memmap
-from test_ordinary import CHUNK, Memory, added, open_memory
+from test_ordinary import CHUNK, added, bring_up
 
 from pagemint.base import cache, files
 from pagemint.base.errors import Failure
@@ -90,7 +90,7 @@ def _check(program: Program) -> None:
             _check_device(memmap, case, 1)
         memmap.host.ask("threads", tree="patched", nr=2)
         _check_device(memmap, _SHARED, 2)
-    with contextmanager(open_memory)(program) as memory:
+    with contextmanager(open_memmap)(program) as memory:
         for block in (1, 2):
             _check_ordinary(memory, added(3, 2, block))
         free = ((0, CHUNK), (CHUNK + 7, SECTION // 2))
@@ -105,10 +105,10 @@ def _check_device(memmap: Memmap, case: Case, threads: int) -> None:
         assert (own, memmap.threads) == (blocks, threads)
 
 
-def _check_ordinary(memory: Memory, case: test_ordinary.Case) -> None:
-    base = memory.bring_up(case, "base")
+def _check_ordinary(memory: Memmap, case: test_ordinary.Case) -> None:
+    base = bring_up(memory, case, "base")
     with _undrained(memory.host):
-        left = memory.bring_up(case, "streaming")
+        left = bring_up(memory, case, "streaming")
         assert not differences(base.pages, left.pages)
         assert replace(left, pages=b"") == replace(base, pages=b"")
 

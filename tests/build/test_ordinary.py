@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Every mode leaves ordinary memory, initialised and freed, as the base tree leaves it."""
 
-import mmap
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -10,19 +9,26 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from kernel_lines import LONG, WHOLE
-from memmaps import HOSTS, MIGRATE_MOVABLE, PAGEBLOCK, SECTION, differences, program_for
+from memmaps import (
+    HOSTS,
+    MIGRATE_MOVABLE,
+    PAGEBLOCK,
+    SECTION,
+    Memmap,
+    differences,
+    open_memmap,
+    program_for,
+)
 
 from pagemint.base.errors import Failure
 from pagemint.bench.link import Program
-from pagemint.bench.process import Host
 from pagemint.bench.variants import modes_of
-from pagemint.bench.window import POISON, blocks_of, shared_map
+from pagemint.bench.window import POISON, blocks_of
 from pagemint.bench.workload import FIRST_PFN
 from pagemint.words import MODES, STRUCT_PAGE
 
 CHUNK = 1024
 MARGIN = CHUNK  # pages that are compared on both sides of the written ones
-WINDOW = 3 * SECTION
 DRIVERS = ("none", "onlines", "keeps", "keeps odd", "hyperv", "forgets")
 EXAMPLES = 10_000 if LONG else 300
 
@@ -110,29 +116,22 @@ class Left:
     events: int
 
 
-class Memory:
-    """A host, and the memmap that it shares with this process."""
-
-    def __init__(self, host: Host, memmap: mmap.mmap) -> None:
-        self.host = host
-        self.bytes = memmap
-
-    def bring_up(self, case: Case, variant: str) -> Left:
-        """Poison the watched pages and bring the memory up."""
-        watched = case.nr + 2 * MARGIN
-        self.host.ask("poison", byte=POISON, first=FIRST_PFN + case.start, pages=watched)
-        tree = "base" if variant == "base" else "patched"
-        if variant != "base":
-            self.host.ask("mode", tree=tree, name=variant)
-        command, arguments = case.command()
-        answer = self.host.ask(command, tree=tree, **arguments)
-        first = case.start * STRUCT_PAGE
-        return Left(
-            self.bytes[first : first + watched * STRUCT_PAGE],
-            blocks_of(self.host, tree),
-            self.host.ask("zone", tree=tree)["hash"],
-            int(answer["events"]),
-        )
+def bring_up(memory: Memmap, case: Case, variant: str) -> Left:
+    """Poison the watched pages and bring the memory up."""
+    watched = case.nr + 2 * MARGIN
+    memory.host.ask("poison", byte=POISON, first=FIRST_PFN + case.start, pages=watched)
+    tree = "base" if variant == "base" else "patched"
+    if variant != "base":
+        memory.host.ask("mode", tree=tree, name=variant)
+    command, arguments = case.command()
+    answer = memory.host.ask(command, tree=tree, **arguments)
+    first = case.start * STRUCT_PAGE
+    return Left(
+        memory.bytes[first : first + watched * STRUCT_PAGE],
+        blocks_of(memory.host, tree),
+        memory.host.ask("zone", tree=tree)["hash"],
+        int(answer["events"]),
+    )
 
 
 def added(
@@ -188,19 +187,14 @@ def program(request: pytest.FixtureRequest) -> Program:
 
 
 @pytest.fixture(scope="module")
-def memory(program: Program) -> Iterator[Memory]:
-    yield from open_memory(program)
+def memory(program: Program) -> Iterator[Memmap]:
+    yield from open_memmap(program)
 
 
-def open_memory(program: Program, *, trace: bool = False) -> Iterator[Memory]:
-    with shared_map(program, WINDOW, trace=trace) as shared:
-        yield Memory(*shared)
-
-
-def check(memory: Memory, case: Case) -> None:
-    base = memory.bring_up(case, "base")
+def check(memory: Memmap, case: Case) -> None:
+    base = bring_up(memory, case, "base")
     for mode in modes_of(memory.host, "patched"):
-        left = memory.bring_up(case, mode)
+        left = bring_up(memory, case, mode)
         assert not differences(base.pages, left.pages), mode
         assert left == base, mode
 
@@ -215,7 +209,7 @@ def check(memory: Memory, case: Case) -> None:
 
 
 def test_streaming_stores_are_the_default_on_x86(program: Program) -> None:
-    with contextmanager(open_memory)(program) as memory:
+    with contextmanager(open_memmap)(program) as memory:
         before = [memory.host.ask("mode", tree="patched", name="slow")["was"] for _ in range(2)]
     assert before == [str(MODES.index(name)) for name in ("streaming", "slow")]
 
@@ -231,7 +225,7 @@ def test_streaming_stores_are_the_default_on_x86(program: Program) -> None:
 @example(case=added(3, 2, 2, 1, driver="keeps", back=True))
 @example(case=added(3, 2, 2, 1, driver="keeps odd", back=True))
 @example(case=added(0, 2, 2, 1, unaccepted=True))
-def test_hot_added_memory_is_what_base_leaves(memory: Memory, case: Case) -> None:
+def test_hot_added_memory_is_what_base_leaves(memory: Memmap, case: Case) -> None:
     check(memory, case)
     isolated = range(FIRST_PFN + MARGIN + case.start, FIRST_PFN + MARGIN + case.start + case.nr)
     assert blocks_of(memory.host, "patched") == [
@@ -245,16 +239,16 @@ def without_lists(memmap: bytes) -> bytes:
     return b"".join(memmap[at : at + 8] + memmap[at + 24 : at + STRUCT_PAGE] for at in pages)
 
 
-def test_chunks_of_hyperv_are_free_as_single_pages_of_base(memory: Memory) -> None:
+def test_chunks_of_hyperv_are_free_as_single_pages_of_base(memory: Memmap) -> None:
     case = added(0, 2, 1, 1, driver="hyperv")
-    base, left = (memory.bring_up(case, variant) for variant in ("base", "streaming"))
+    base, left = (bring_up(memory, case, variant) for variant in ("base", "streaming"))
     assert without_lists(base.pages) == without_lists(left.pages)
     assert replace(base, pages=b"") == replace(left, pages=b"")
 
 
 def test_a_driver_that_neither_onlines_nor_keeps_pages_is_seen(program: Program) -> None:
-    with contextmanager(open_memory)(program) as memory, pytest.raises(Failure, match=r"(?i)warn"):
-        memory.bring_up(added(0, 1, 1, driver="forgets"), "streaming")
+    with contextmanager(open_memmap)(program) as memory, pytest.raises(Failure, match=r"(?i)warn"):
+        bring_up(memory, added(0, 1, 1, driver="forgets"), "streaming")
 
 
 @settings(max_examples=EXAMPLES)
@@ -264,27 +258,27 @@ def test_a_driver_that_neither_onlines_nor_keeps_pages_is_seen(program: Program)
 @example(case=Case(SECTION - 1, SECTION, 3, 0, ((0, SECTION),)))
 @example(case=Case(0, SECTION, 1, 0, ((0, 3 * CHUNK), (3 * CHUNK + 1, SECTION))))
 @example(case=Case(7, 4 * CHUNK, 1, 0, ((0, 4 * CHUNK),), unaccepted=True))
-def test_memory_that_boot_frees_is_what_base_leaves(memory: Memory, case: Case) -> None:
+def test_memory_that_boot_frees_is_what_base_leaves(memory: Memmap, case: Case) -> None:
     check(memory, case)
 
 
 @pytest.mark.parametrize("unaccepted", [False, True])
 @pytest.mark.parametrize("order", [0, 1, 9, 10])
 def test_memory_that_boot_does_not_defer_is_what_base_leaves(
-    memory: Memory, order: int, unaccepted: bool
+    memory: Memmap, order: int, unaccepted: bool
 ) -> None:
     check(memory, Case(SECTION - MARGIN, CHUNK, 1, 0, unaccepted=unaccepted, order=order))
 
 
 @pytest.fixture(scope="module", params=WHOLE)
-def traced(request: pytest.FixtureRequest) -> Iterator[Memory]:
-    yield from open_memory(program_for(request.param, "pointer"), trace=True)
+def traced(request: pytest.FixtureRequest) -> Iterator[Memmap]:
+    yield from open_memmap(program_for(request.param, "pointer"), trace=True)
 
 
 @pytest.mark.parametrize(
     "case", [added(0, 2, 1, 1), Case(7, 4 * CHUNK, 1, 0, ((0, 3000), (3001, 4000)))]
 )
-def test_an_active_tracepoint_sees_every_page(traced: Memory, case: Case) -> None:
+def test_an_active_tracepoint_sees_every_page(traced: Memmap, case: Case) -> None:
     check(traced, case)
     # Once to be initialised, and once to be freed.
-    assert traced.bring_up(case, "streaming").events == 2 * len(case.written)
+    assert bring_up(traced, case, "streaming").events == 2 * len(case.written)
