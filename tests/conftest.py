@@ -59,20 +59,17 @@ def refused(capsys: Capture) -> Refused:
     return run
 
 
-set_signal = signal.signal  # some tests replace it
-
-
 @pytest.fixture
 def default_signals() -> Iterator[None]:
     """Signals as at login for the programs of a test, though nohup and `&` leave some ignored.
 
     Only for the time of the test, so that nohup goes on protecting the run.
     """
-    interrupt = set_signal(signal.SIGINT, signal.default_int_handler)
-    hang_up = set_signal(signal.SIGHUP, signal.SIG_DFL)
+    interrupt = signal.signal(signal.SIGINT, signal.default_int_handler)
+    hang_up = signal.signal(signal.SIGHUP, signal.SIG_DFL)
     yield
-    set_signal(signal.SIGINT, interrupt)
-    set_signal(signal.SIGHUP, hang_up)
+    signal.signal(signal.SIGINT, interrupt)
+    signal.signal(signal.SIGHUP, hang_up)
 
 
 @pytest.fixture(scope="session")

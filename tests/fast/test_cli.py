@@ -16,11 +16,6 @@ from pagemint.base.errors import Failure
 from pagemint.commands import doctor
 
 
-@pytest.fixture(autouse=True)
-def keep_signals(monkeypatch: Patch) -> None:
-    monkeypatch.setattr(signal, "signal", lambda *_: None)
-
-
 @pytest.mark.parametrize(
     ("error", "status", "text"),
     [

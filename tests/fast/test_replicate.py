@@ -2,7 +2,6 @@
 """`make replicate`: guests if KVM works, else the running kernel."""
 
 import runpy
-import signal
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -29,7 +28,6 @@ def ran(monkeypatch: Patch) -> list[list[str]]:
         lines.append(argv)
         return 0
 
-    monkeypatch.setattr(signal, "signal", lambda *_: None)
     monkeypatch.setattr(cli, "main", run)
     monkeypatch.setattr(patches, "source_for", lambda line, own: None)
     monkeypatch.setattr("pagemint.trees.trees.pair", lambda source: (None, None))
