@@ -98,7 +98,7 @@ def test_a_file_that_cannot_be_read_is_refused(tree: Source, tmp_path: Path) -> 
             configs.of_user(tmp_path / name, tree)
 
 
-def test_results_tell_configurations_apart(tree: Source) -> None:
+def test_results_tell_configurations_apart() -> None:
     names = {
         objects.Config("one", text="CONFIG_A=y\n").described("7.3"),
         objects.Config("one", text="CONFIG_B=y\n").described("7.3"),

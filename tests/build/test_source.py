@@ -181,9 +181,7 @@ def test_get_unpacks_what_it_downloads(
 
 
 @pytest.mark.parametrize("used", [True, False])
-def test_packages_are_deleted_once_they_are_used(
-    cache_home: Path, monkeypatch: Patch, *, used: bool
-) -> None:
+def test_packages_are_deleted_once_they_are_used(monkeypatch: Patch, *, used: bool) -> None:
     package = Package("linux-config-7.3", "1", 4, hashlib.sha256(b"data").hexdigest())
 
     def run(argv: list[str], *, cwd: Path, **more: object) -> None:
@@ -256,7 +254,7 @@ def test_list_without_the_mirror(cache_home: Path, monkeypatch: Patch, capsys: C
 
 
 def test_the_copy_of_an_own_tree_is_cleaned_and_nothing_else(
-    tmp_path: Path, cache_home: Path, monkeypatch: Patch
+    tmp_path: Path, monkeypatch: Patch
 ) -> None:
     tree = _tree(tmp_path / "mine", "7.3.1")
     (tree / ".config").touch()

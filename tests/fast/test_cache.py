@@ -119,9 +119,7 @@ def test_what_a_killed_process_left_is_removed(
     assert _names(cache_home / "kind") == ["key"]
 
 
-def test_a_program_that_outlives_a_killed_process_is_waited_for(
-    tmp_path: Path, cache_home: Path
-) -> None:
+def test_a_program_that_outlives_a_killed_process_is_waited_for(tmp_path: Path) -> None:
     script = f"touch {tmp_path}/begun; sleep 0.5; touch {tmp_path}/ended"
     program = (
         "from pagemint.base import cache\n"
@@ -190,7 +188,7 @@ def _entry(key: str, days: float, size: int = 0) -> Path:
     return path
 
 
-def test_use_is_what_makes_an_entry_recent(cache_home: Path) -> None:
+def test_use_is_what_makes_an_entry_recent() -> None:
     stamp = _entry("key", 9) / ".complete"
     cache.find("kind", "key")
     assert time.time() - stamp.stat().st_mtime > 8 * _DAY
@@ -212,7 +210,7 @@ def test_the_least_recently_used_are_removed_until_the_rest_fits(
     assert _names(cache_home / "kind") == []
 
 
-def test_an_entry_that_a_process_uses_is_not_removed(cache_home: Path, capsys: Capture) -> None:
+def test_an_entry_that_a_process_uses_is_not_removed(capsys: Capture) -> None:
     path = _entry("key", 0, 10_000)
     assert cache.use("kind", "key") == path
     assert cli.main(["cache", "--prune", "--size", "1B"]) == 0
@@ -240,7 +238,7 @@ def test_what_a_failure_left_is_removed(cache_home: Path) -> None:
 
 
 def test_an_entry_removed_and_made_again_meanwhile_is_not_taken_for_the_old_one(
-    cache_home: Path, monkeypatch: Patch
+    monkeypatch: Patch,
 ) -> None:
     path = _entry("key", 0)
     flock = fcntl.flock
@@ -257,7 +255,7 @@ def test_an_entry_removed_and_made_again_meanwhile_is_not_taken_for_the_old_one(
     assert cache.use("kind", "key") == path
 
 
-def test_shared_files_count_once(cache_home: Path) -> None:
+def test_shared_files_count_once() -> None:
     first = _entry("a", 2, 1_000_000)
     second = _entry("b", 1)
     alone = cache.size(cache.entries())
@@ -267,7 +265,7 @@ def test_shared_files_count_once(cache_home: Path) -> None:
     assert cache.size(cache.entries()) > 1_000_000
 
 
-def test_a_cache_that_cannot_be_written_is_usable(cache_home: Path, monkeypatch: Patch) -> None:
+def test_a_cache_that_cannot_be_written_is_usable(monkeypatch: Patch) -> None:
     path = _entry("key", 9)
     refuse = Mock(side_effect=PermissionError)
     monkeypatch.setattr(os, "utime", refuse)
@@ -275,7 +273,7 @@ def test_a_cache_that_cannot_be_written_is_usable(cache_home: Path, monkeypatch:
     assert cache.entry("kind", "key", _write) == path
 
 
-def test_the_table_has_each_kind(cache_home: Path, capsys: Capture) -> None:
+def test_the_table_has_each_kind(capsys: Capture) -> None:
     _entry("key", 3)
     _entry("new", 0)
     assert cli.main(["cache"]) == 0
