@@ -93,18 +93,6 @@ void *k___kmalloc_noprof(size_t size)
 
 /* Stand-ins that do less than the kernel's functions, or something else. */
 
-/* Lists are taken to be valid, and not checked. */
-
-_Bool k___list_add_valid_or_report(void)
-{
-	return 1;
-}
-
-_Bool k___list_del_entry_valid_or_report(void)
-{
-	return 1;
-}
-
 /* jiffies stand still: callers of commands read the time themselves. */
 unsigned long k_jiffies;
 

@@ -13,7 +13,7 @@
 
 #include "glue.h"
 
-NATIVE_OBJECTS("fs/dax.o", "mm/memremap.o", "mm/page_alloc.o");
+NATIVE_OBJECTS("fs/dax.o", "mm/memremap.o", "mm/page_alloc.o", "lib/list_debug.o");
 /* Makes the folio of an entry. It is static: only the fault handlers in its file call it. */
 NATIVE_STATICS("dax_insert_entry");
 
