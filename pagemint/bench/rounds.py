@@ -3,6 +3,7 @@
 
 import random
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -36,47 +37,35 @@ class _Samples:
 
     def __init__(self, tasks: Sequence[Task], loops: Sequence[Loop], against: str) -> None:
         self.tasks = tasks
+        self.loops = loops
         self.against = against
-        self.loops = list(loops)
-        self.runs: dict[Task, list[Timed]] = {task: [] for task in tasks}
-        self.loop_runs: dict[Loop, list[int]] = {loop: [] for loop in loops}
+        self.runs = defaultdict[Task | Loop, list[Timed]](list)
 
-    def round(self, host: Host, order: random.Random) -> tuple[dict[Task, Timed], dict[Loop, int]]:
+    def round(self, host: Host, order: random.Random) -> dict[Task | Loop, Timed]:
         """Run everything once, in a shuffled order."""
         jobs: list[Task | Loop] = [*self.tasks, *self.loops]
         # A run also writes back the dirty cache lines of the run before it. So the order changes.
         order.shuffle(jobs)
-        timed: dict[Task, Timed] = {}
-        looped: dict[Loop, int] = {}
-        for job in jobs:
-            if isinstance(job, Task):
-                timed[job] = job.run(host)
-            else:
-                looped[job] = job.run(host)
-        return timed, looped
+        return {job: job.run(host) for job in jobs}
 
-    def add(self, timed: dict[Task, Timed], looped: dict[Loop, int]) -> None:
-        for task, run in timed.items():
-            self.runs[task].append(run)
-        for loop, ns in looped.items():
-            self.loop_runs[loop].append(ns)
-        if len(next(iter(self.runs.values()))) == _CHOICE:
+    def add(self, timed: dict[Task | Loop, Timed]) -> None:
+        for job, run in timed.items():
+            self.runs[job].append(run)
+        if len(self.runs[self.tasks[0]]) == _CHOICE:
             self._choose()
 
     def drop(self, tree: str) -> None:
         """Drop all runs of a tree."""
         self.tasks = [task for task in self.tasks if task.variant.tree != tree]
-        self.runs = {task: self.runs[task] for task in self.tasks}
 
     def _choose(self) -> None:
         """Drop all but the fastest of the loops that compete."""
         fastest: dict[tuple[object, ...], Loop] = {}
         for loop in self.loops:
             held = fastest.setdefault(loop.bounds, loop)
-            if min(self.loop_runs[loop]) < min(self.loop_runs[held]):
+            if min(self.runs[loop]) < min(self.runs[held]):
                 fastest[loop.bounds] = loop
         self.loops = list(fastest.values())
-        self.loop_runs = {loop: self.loop_runs[loop] for loop in self.loops}
 
     def is_known(self) -> bool:
         """Whether the interval of every gain is narrow."""
@@ -103,19 +92,16 @@ class _Samples:
                 task.case,
                 task.variant.tree,
                 task.variant.mode,
-                _ms(runs),
-                walk_ms=[run.walk_ns / 1e6 for run in runs if run.walk_ns],
+                _ms(self.runs[task]),
+                walk_ms=[run.walk_ns / 1e6 for run in self.runs[task] if run.walk_ns],
             )
-            for task, runs in self.runs.items()
+            for task in self.tasks
         ]
         self._choose()
+        workload = self.tasks[0].case.workload
         limits = [
-            replace(
-                loop.limit,
-                workload=self.tasks[0].case.workload,
-                runs_ms=[ns / 1e6 for ns in runs],
-            )
-            for loop, runs in self.loop_runs.items()
+            replace(loop.limit, workload=workload, runs_ms=_ms(self.runs[loop]))
+            for loop in self.loops
         ]
         return rows, limits
 
@@ -166,7 +152,7 @@ def measure(
             if fresh:
                 # The first round in a process does not count.
                 samples.round(host, order)
-            timed, looped = samples.round(host, order)
+            timed = samples.round(host, order)
         except TreeFailure as failure:
             left_out.failed(workload.name, failure)
             samples.drop(failure.tree)
@@ -175,7 +161,7 @@ def measure(
             host, fresh = next(hosts), True
             continue
         fresh = False
-        samples.add(timed, looped)
+        samples.add(timed)
         number += 1
         done(1)
     return samples.result()

@@ -78,11 +78,11 @@ class Loop:
 
     Attributes:
         limit: its limit, with no runs yet.
-        run: runs it once and returns nanoseconds.
+        run: runs it once.
     """
 
     limit: Limit
-    run: Callable[[Host], int]
+    run: Callable[[Host], Timed]
 
     @property
     def bounds(self) -> tuple[object, ...]:
@@ -157,9 +157,9 @@ def fill_loops(host: Host, settings: Settings, threads: Sequence[int]) -> Iterab
                 returns=settings.returns,
             )
 
-            def run(host: Host, name: str = name, count: int = count) -> int:
+            def run(host: Host, name: str = name, count: int = count) -> Timed:
                 answer = host.ask("fill", loop=name, first=FIRST_PFN, pages=pages, threads=count)
-                return int(answer["ns"])
+                return Timed(int(answer["ns"]))
 
             yield Loop(limit, run)
 

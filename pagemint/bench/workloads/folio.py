@@ -115,8 +115,9 @@ def _loops(host: Host, settings: Settings) -> Iterable[Loop]:
             yield Loop(limit, partial(_loop, name, order))
 
 
-def _loop(name: str, order: int, host: Host) -> int:
-    return int(host.ask("copy_loop", loop=name, **_prepare(host, order, BASE))["ns"])
+def _loop(name: str, order: int, host: Host) -> Timed:
+    answer = host.ask("copy_loop", loop=name, **_prepare(host, order, BASE))
+    return Timed(int(answer["ns"]))
 
 
 WORKLOADS = (
