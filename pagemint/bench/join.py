@@ -195,11 +195,11 @@ def _prepared(
     copy = scratch / name.replace("/", "-")
     argv: list[str | Path] = ["objcopy"]
     if exported is None:
-        argv += [f"--globalize-symbol={symbol}" for symbol in half.statics]
+        argv += [f"--globalize-symbol={symbol}" for symbol in half.declared("STATICS")]
     for symbol in exported or ():
         # The glue's own definitions win.
         argv += [f"--keep-global-symbol={symbol}", f"--weaken-symbol={symbol}"]
-    for replaced in half.replaced:
+    for replaced in half.declared("REPLACED"):
         where, _, renaming = replaced.partition(":")
         if where == name:
             argv += [f"--redefine-sym={renaming}"]

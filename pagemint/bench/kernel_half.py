@@ -2,7 +2,7 @@
 """The C files that are compiled as kernel code, and what they declare; see host/native.h."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from pagemint.base import files
@@ -41,26 +41,12 @@ class KernelHalf:
     @property
     def objects(self) -> list[str]:
         """The kernel objects that they need, such as mm/mm_init.o."""
-        return self._declared("OBJECTS", self.sources)
+        return self.declared("OBJECTS")
 
-    def used(self, workload: Path) -> list[str]:
-        """Return the kernel objects that one workload file names."""
-        return self._declared("OBJECTS", [workload])
-
-    @property
-    def statics(self) -> list[str]:
-        """The static functions of these objects that they call."""
-        return self._declared("STATICS", self.sources)
-
-    @property
-    def replaced(self) -> list[str]:
-        """The functions whose calls go to others, each as "object:function=other"."""
-        return self._declared("REPLACED", self.sources)
-
-    def _declared(self, what: str, sources: Iterable[Path]) -> list[str]:
-        """Return the strings in all NATIVE_<what>() of some C files, each once."""
+    def declared(self, what: str, *sources: Path) -> list[str]:
+        """Return the strings in all NATIVE_<what>() of some C files, or of all, each once."""
         strings: list[str] = []
-        for file in sources:
+        for file in sources or self.sources:
             declared = rf"^NATIVE_{what}\(([^)]*)\);"
             for arguments in re.findall(declared, self._texts[file], re.MULTILINE):
                 strings += re.findall(r'"([^"]+)"', arguments)

@@ -34,7 +34,7 @@ def linked(code: Edited, half: KernelHalf, workload: Workload) -> dict[str, str]
     """
     texts = {file.name: _OBJECTS.sub("", file.read_text()) for file in sources(workload)}
     own = {name: "\n".join(edited.lines_of_code(name, text)) for name, text in texts.items()}
-    objects = {name for file in sources(workload) for name in half.used(file)}
+    objects = half.declared("OBJECTS", *sources(workload))
     return own | code.linked(objects, "\n".join(own.values()))
 
 
