@@ -48,14 +48,11 @@ class Program:
 
 def link(trees: Sequence[Tree], config: Config) -> Program:
     """Return the host of some trees, built if it is not in the cache; see `link_placed`."""
-    return link_placed(trees, config, 1)[0]
+    return link_placed(trees, config, 1, KernelHalf())[0]
 
 
 def link_placed(
-    trees: Sequence[Tree],
-    config: Config,
-    placements: int,
-    half: KernelHalf | None = None,
+    trees: Sequence[Tree], config: Config, placements: int, half: KernelHalf
 ) -> list[Program]:
     """Return hosts of some trees that differ only in the addresses of the kernel code.
 
@@ -66,12 +63,11 @@ def link_placed(
         trees: the base tree, and those that are compared with it.
         config: the configuration that all are built with.
         placements: number of hosts.
-        half: the files of the kernel half, if the user has own ones.
+        half: the files of the kernel half.
 
     Raises:
         Failure: no tree has the source of a wanted object; or a build or the link fails.
     """
-    half = half or KernelHalf()
     wanted = half.objects
     built = []
     for tree in trees:
@@ -263,8 +259,8 @@ def _lacks(glues: Sequence[Glue], half: KernelHalf, given: set[str]) -> list[tup
 
 def _undefined(source: Path, symbol: str, tree: Tree) -> Failure:
     """Return the failure of a workload file of the user's that lacks an object."""
-    path, needs = definitions.definition(tree.path, symbol), f"{source.name} needs {symbol}, which"
-    linux = f"Linux {tree.version}"
+    path = definitions.definitions(tree.path, [symbol]).get(symbol)
+    needs, linux = f"{source.name} needs {symbol}, which", f"Linux {tree.version}"
     if not path:
         return Failure(f"{needs} {linux} does not define", "define it in the file")
     return Failure(f"{needs} {path} of {linux} defines", f'add "{path}" to its NATIVE_OBJECTS()')

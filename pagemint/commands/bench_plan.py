@@ -272,7 +272,7 @@ def _linked(
     """
     while True:
         try:
-            programs = link.link_placed(made, config, placements, half=half)
+            programs = link.link_placed(made, config, placements, half)
             own_returns = returns.of_this_machine()
             chosen = variants.choose(programs[0], made, own_returns, all_modes=all_modes)
             return made, programs, chosen

@@ -125,7 +125,7 @@ def _linked(
 ) -> tuple[list[str], LeftOut]:
     """Return the trees of a host, and those left out; `failing` chooses one of those that link."""
 
-    def link_placed(made: Sequence[trees.Tree], *rest: object, half: object) -> list[str]:
+    def link_placed(made: Sequence[trees.Tree], *rest: object) -> list[str]:
         if bad := failing([tree.name for tree in made]):
             raise TreeFailure("make failed: a.c:1:1: error: x", "see the log", bad)
         return ["program"]
