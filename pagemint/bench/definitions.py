@@ -25,13 +25,8 @@ _PLACES = (
 )
 
 
-def definition(tree: Path, symbol: str) -> str | None:
-    """Return the object of a kernel tree that seems to define a symbol, or None."""
-    return definitions(tree, [symbol]).get(symbol)
-
-
 def definitions(tree: Path, wanted: Collection[str]) -> dict[str, str]:
-    """Return the object that seems to define each symbol, without symbols that have none."""
+    """Return the object of a tree that seems to define each symbol, if there is one."""
     names = {_name(symbol) for symbol in wanted}
     texts = {}
     for file in (file for place in _PLACES for file in sorted((tree / place).rglob("*.[cS]"))):

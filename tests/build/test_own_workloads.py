@@ -11,7 +11,7 @@ from stand_ins import Ended, pagemint, program
 from pagemint.base import files
 from pagemint.base.errors import Failure
 from pagemint.bench import own_workloads
-from pagemint.bench.definitions import definition
+from pagemint.bench.definitions import definitions
 from pagemint.bench.kernel_half import KernelHalf
 from pagemint.bench.link import Program
 from pagemint.trees import patches, sources
@@ -55,22 +55,20 @@ def test_all_examples_are_timed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("old", "new", "message"),
     [
-        ({"return *(": "return !*("}, "check() of clear_one found a wrong result with the "),
-        ({"clear_page(": "clear_page(,"}, "own.c does not compile: "),
+        ("return *(", "return !*(", "check() of clear_one found a wrong result with the "),
+        ("clear_page(", "clear_page(,", "own.c does not compile: "),
         (
-            {"*(unsigned long *)pfn_to_kaddr(pfn) == 0": "memchr_inv(pfn_to_kaddr(pfn), 0, 9)"},
+            "*(unsigned long *)pfn_to_kaddr(pfn) == 0",
+            "memchr_inv(pfn_to_kaddr(pfn), 0, 9)",
             "own.c needs memchr_inv, which lib/string.o of Linux ",
         ),
     ],
 )
-def test_wrong_code_is_refused(tmp_path: Path, changes: dict[str, str], message: str) -> None:
-    text = _EXAMPLE
-    for old, new in changes.items():
-        assert old in text
-        text = text.replace(old, new)
-    (tmp_path / "own.c").write_text(text)
+def test_wrong_code_is_refused(tmp_path: Path, old: str, new: str, message: str) -> None:
+    assert old in _EXAMPLE
+    (tmp_path / "own.c").write_text(_EXAMPLE.replace(old, new))
     assert message in _refusal("--workload", tmp_path / "own.c")
 
 
@@ -113,17 +111,14 @@ def test_an_unusable_file_is_refused(tmp_path: Path) -> None:
         assert message in _refusal("--workload", tmp_path / name)
 
 
-@pytest.mark.parametrize(
-    ("symbol", "object_file"),
-    [
-        ("folio_copy", "mm/util.o"),
-        ("prep_compound_page", "mm/page_alloc.o"),
-        ("memset", "arch/x86/lib/memset_64.o"),
-        ("max_pfn", "mm/memblock.o"),
-        ("page_alloc_shuffle_key", "mm/shuffle.o"),
-        ("__SCT__cond_resched", "kernel/sched/core.o"),
-        ("no_such_symbol", None),
-    ],
-)
-def test_the_object_that_defines_a_symbol_is_found(symbol: str, object_file: str | None) -> None:
-    assert definition(sources.get(patches.lines()[-1]).tree, symbol) == object_file
+def test_the_object_that_defines_a_symbol_is_found() -> None:
+    objects = {
+        "folio_copy": "mm/util.o",
+        "prep_compound_page": "mm/page_alloc.o",
+        "memset": "arch/x86/lib/memset_64.o",
+        "max_pfn": "mm/memblock.o",
+        "page_alloc_shuffle_key": "mm/shuffle.o",
+        "__SCT__cond_resched": "kernel/sched/core.o",
+    }
+    tree = sources.get(patches.lines()[-1]).tree
+    assert definitions(tree, [*objects, "no_such_symbol"]) == objects
