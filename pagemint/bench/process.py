@@ -13,9 +13,6 @@ from pagemint.base.errors import Failure, MachineFailure, OutOfMemory, TreeFailu
 from pagemint.bench.link import Program
 from pagemint.words import AGAIN, BASE
 
-THIS_CPU = "this"
-"""The class of this machine's own CPU."""
-
 PATIENCE = 120.0
 """Seconds that a command may take in which a tree's code runs; see Host.ask()."""
 
@@ -36,8 +33,6 @@ _REMEDIES = {
     "system": _REPORT,
     "threads": "raise the limit on processes (ulimit -u, pids.max), or give fewer --threads",
 }
-
-
 # The kinds that no tree is to blame for.
 _OF_THE_MACHINE = ("execmem", "memory", "system", "threads")
 
@@ -104,12 +99,13 @@ class Host:
             self._child.kill()
         self._child.communicate()
 
-    def patch(self, returns: str, cpu_class: str = THIS_CPU, **more: int) -> None:
+    def patch(self, returns: str, cpu_class: str = "this", **more: int) -> None:
         """Patch the kernel code as boot would; earlier patches are undone first.
 
         Args:
             returns: the kind of returns: plain, safe or untrained.
-            cpu_class: the class of CPU, whose features choose how folios are copied.
+            cpu_class: the class of CPU, whose features choose how folios are copied; "this" is that
+                of this machine.
             more: further arguments of the command, such as events=1 or fragile=1.
         """
         self.ask("patch", returns=returns, **{"class": cpu_class}, **more)
