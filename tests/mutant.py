@@ -23,8 +23,7 @@ def program(config: str) -> Program:
     assert _HOST
     if os.environ["PAGEMINT_MUTANT_CONFIG"] != config:
         pytest.skip("the mutant has another configuration")
-    at = Path(_HOST)
-    return Program(at / "host", at / "traps", at / "sites", {})
+    return Program(Path(_HOST), {})
 
 
 def code(name: str) -> Path:

@@ -33,16 +33,13 @@ class Program:
     """A linked host.
 
     Attributes:
-        path: the program.
-        traps: the file with the names of the symbols that have no stand-in.
-        sites: the file with the addresses of the returns to patch.
+        at: the directory with the program host, and the two files that it reads: traps has the
+            names of the symbols without a stand-in, sites the addresses of the returns to patch.
         lacks: by tree and workload file ("device_folio"), the reason why a tree that other trees
             are compared with cannot run it.
     """
 
-    path: Path
-    traps: Path
-    sites: Path
+    at: Path
     lacks: Mapping[tuple[str, str], str]
 
 
@@ -107,8 +104,7 @@ def link_placed(
     done = cache.entry("native", key, make)
     lacks = (line.split("\t") for line in (done / "lacks").read_text().splitlines())
     lacking = {(tree, file): why for tree, file, why in lacks}
-    places = (done / str(number) for number in range(placements))
-    return [Program(at / "host", at / "traps", at / "sites", lacking) for at in places]
+    return [Program(done / str(number), lacking) for number in range(placements)]
 
 
 def compile_plain() -> list[Path]:

@@ -73,7 +73,7 @@ class Host:
         self._oom_kills = machine.oom_kills()
         try:
             self._child: subprocess.Popen[str] = subprocess.Popen(
-                [program.path, program.traps, program.sites],
+                [program.at / name for name in ("host", "traps", "sites")],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,
@@ -82,7 +82,7 @@ class Host:
             )
         except OSError as error:
             raise MachineFailure(
-                f"cannot start the native host {program.path}: {error.strerror}",
+                f"cannot start the native host {program.at}/host: {error.strerror}",
                 "free memory, or set XDG_CACHE_HOME to a disk whose programs may run",
             ) from error
 

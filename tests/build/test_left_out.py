@@ -57,8 +57,8 @@ def _timed(
         setup=lambda host, asked: int(host.ask("map")["ns"]),
         tasks=lambda asked: [Task(case, Variant(name), partial(run, name)) for name in names],
     )
-    script = program(tmp_path / "host", _HOST.replace("BAD", bad).replace("FAULT", fault))
-    with Hosts([Program(script, script, script, {})]) as hosts:
+    program(tmp_path / "host", _HOST.replace("BAD", bad).replace("FAULT", fault))
+    with Hosts([Program(tmp_path, {})]) as hosts:
         hosted = hosts.of(workload, asked)
         patience = Budget(least=2, seconds=0)
         return measure(hosted, workload, asked, patience, lambda done: None, left_out)[0]

@@ -103,11 +103,11 @@ def counted(program: Program, work: Path) -> dict[tuple[str, str], Window]:
     for name, (before, line) in FOLIO_LOOPS.items():
         commands += before
         add(name, "", line)
-    nm: list[str | Path] = ["nm", "--format=bsd", "--defined-only", program.path]
+    nm: list[str | Path] = ["nm", "--format=bsd", "--defined-only", program.at / "host"]
     symbols = subprocess.run(nm, capture_output=True, text=True, check=True).stdout
     option = count_plugin.option(count_plugin.make(), symbols, "command_run", work)
     argv: list[str | Path] = ["qemu-x86_64", "-cpu", "max", *option]
-    argv += [program.path, program.traps, program.sites]
+    argv += [program.at / name for name in ("host", "traps", "sites")]
     text = "\n".join([*commands, "blocks tree=patched\n"])
     done = subprocess.run(argv, input=text, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

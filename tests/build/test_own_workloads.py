@@ -73,19 +73,20 @@ def test_wrong_code_is_refused(tmp_path: Path, old: str, new: str, message: str)
 
 
 def test_a_workload_without_memory_is_refused(tmp_path: Path) -> None:
-    host = program(tmp_path / "host", "read line\necho pages=0 times=1 moved=0")
+    program(tmp_path / "host", "read line\necho pages=0 times=1 moved=0")
     file = tmp_path / "own.c"
     file.write_text(_EXAMPLE)
     with pytest.raises(Failure, match=r"own.c: clear_one has .pages = 0 and .times = 1; both have"):
-        own_workloads.describe(Program(host, host, host, {}), KernelHalf([file]), ["base"])
+        own_workloads.describe(Program(tmp_path, {}), KernelHalf([file]), ["base"])
 
 
 def test_a_file_that_no_tree_can_run_is_refused(tmp_path: Path) -> None:
-    host, file = program(tmp_path / "host", "read line"), tmp_path / "own.c"
+    program(tmp_path / "host", "read line")
+    file = tmp_path / "own.c"
     file.write_text(_EXAMPLE)
     lacks = {("base", "own"): "it has no new_name", ("a", "own"): "it has no old_name"}
     with pytest.raises(Failure, match=r"no tree can run own.c; a: it has no old_name"):
-        own_workloads.describe(Program(host, host, host, lacks), KernelHalf([file]), ["base", "a"])
+        own_workloads.describe(Program(tmp_path, lacks), KernelHalf([file]), ["base", "a"])
 
 
 def test_a_tree_that_lacks_the_code_is_left_out(tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ import re
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -69,8 +68,8 @@ def test_a_cache_that_cannot_be_written_is_refused(tmp_path: Path, monkeypatch: 
 
 
 def _host(tmp_path: Path, script: str) -> Host:
-    path = stand_ins.program(tmp_path / "host", f"read line\n{script}")
-    return Host(Program(path, path, path, {}))
+    stand_ins.program(tmp_path / "host", f"read line\n{script}")
+    return Host(Program(tmp_path, {}))
 
 
 def _error(host: Host) -> Failure:
@@ -98,16 +97,18 @@ def test_each_kind_of_error_has_a_remedy() -> None:
 
 @pytest.mark.usefixtures("in_user_cache")
 def test_a_system_that_forbids_writable_code_has_a_remedy_of_its_own(tmp_path: Path) -> None:
-    program = program_for(LINES[-1], "mask")
+    real = program_for(LINES[-1], "mask").at
+    for name in ("traps", "sites"):
+        (tmp_path / name).symlink_to(real / name)
     wrapper = tmp_path / "host"
     # 65 is PR_SET_MDWE, which MemoryDenyWriteExecute= of systemd sets, too.
     wrapper.write_text(
         f"#!{sys.executable}\nimport ctypes, os, sys\n"
         "if ctypes.CDLL(None).prctl(65, 1, 0, 0, 0):\n    os._exit(77)\n"
-        f"os.execv({str(program.path)!r}, [{str(program.path)!r}, *sys.argv[1:]])\n"
+        f"os.execv('{real}/host', ['{real}/host', *sys.argv[1:]])\n"
     )
     wrapper.chmod(0o755)
-    with Host(replace(program, path=wrapper)) as host, pytest.raises(Failure) as failed:
+    with Host(Program(tmp_path, {})) as host, pytest.raises(Failure) as failed:
         host.patch("plain")
     if "status 77" in failed.value.message:
         pytest.skip("Linux before 6.3 has no PR_SET_MDWE")

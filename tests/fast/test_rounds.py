@@ -107,7 +107,7 @@ def test_a_host_that_loops_is_killed_after_an_error(
     tmp_path: Path, capsys: Capture, huge: int
 ) -> None:
     answers = f"read setup\necho huge={huge}\nread patch\necho\nexec sleep 600"
-    script = program(tmp_path / "host", answers)
+    program(tmp_path / "host", answers)
     workload = Workload(
         name="loops",
         memory=lambda asked: 10,
@@ -115,7 +115,7 @@ def test_a_host_that_loops_is_killed_after_an_error(
         tasks=lambda asked: (),
     )
     begun = time.monotonic()
-    with pytest.raises(KeyboardInterrupt), Hosts([Program(script, script, script, {})]) as hosts:
+    with pytest.raises(KeyboardInterrupt), Hosts([Program(tmp_path, {})]) as hosts:
         next(hosts.of(workload, Settings(1)))
         raise KeyboardInterrupt
     assert time.monotonic() - begun < 60
@@ -123,7 +123,6 @@ def test_a_host_that_loops_is_killed_after_an_error(
 
 
 def test_a_host_that_cannot_be_started_is_told(tmp_path: Path) -> None:
-    script = tmp_path / "host"
-    script.write_text("")
+    (tmp_path / "host").write_text("")
     with pytest.raises(Failure, match=r"cannot start the native host .*: Permission denied"):
-        Host(Program(script, script, script, {}))
+        Host(Program(tmp_path, {}))
