@@ -12,32 +12,32 @@
 /* From the linker. */
 extern char __executable_start[], etext[];
 
+struct site {
+	char tree[32];
+	unsigned long address;
+};
+
 static struct {
-	struct { char tree[32]; unsigned long address; } *site;
+	struct site *site;
 	unsigned long *mine;	/* the addresses of one tree; has room for all */
 	size_t nr;
 } returns;
 
 void code_read_sites(const char *file)
 {
-	size_t room = 1024;
 	FILE *f = fopen(file, "r");
+	struct site site;
 
 	if (!f)
 		host_die("system: cannot read the return sites");
-	do {
-		room *= 2;
-		returns.site = realloc(returns.site, room * sizeof(*returns.site));
+	while (fscanf(f, "%31s %lx", site.tree, &site.address) == 2) {
+		returns.site = realloc(returns.site, (returns.nr + 1) * sizeof(site));
 		if (!returns.site)
 			host_die("memory: out of memory");
-		while (returns.nr < room && fscanf(f, "%31s %lx", returns.site[returns.nr].tree,
-						   &returns.site[returns.nr].address) == 2)
-			returns.nr++;
-	} while (returns.nr == room);
+		returns.site[returns.nr++] = site;
+	}
 	fclose(f);
-	returns.mine = calloc(returns.nr + 1, sizeof(*returns.mine));
-	if (!returns.mine)
-		host_die("memory: out of memory");
+	returns.mine = native_alloc(returns.nr * sizeof(*returns.mine));
 }
 
 static size_t sites_of(const struct native_tree *tree)
@@ -65,12 +65,8 @@ NATIVE_COMMAND(patch)
 	if (mprotect((void *)text, size, PROT_READ | PROT_WRITE | PROT_EXEC))
 		command_refuse(r, errno == ENOMEM ? "memory" : "execmem",
 			       "fails: code cannot be made writable");
-	if (!linked) {
-		linked = malloc(size);
-		if (!linked)
-			host_die("memory: out of memory");
-		memcpy(linked, (void *)text, size);
-	}
+	if (!linked)
+		linked = memcpy(native_alloc(size), (void *)text, size);
 	memcpy((void *)text, linked, size);
 	for (size_t i = 0; (tree = tree_at(i)); i++) {
 		host_patching = tree->name;

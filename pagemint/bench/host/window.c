@@ -9,7 +9,6 @@
 
 static struct {
 	unsigned long first_pfn, pages;
-	char *base;
 } window;
 
 void *window_page(unsigned long pfn)
@@ -19,7 +18,7 @@ void *window_page(unsigned long pfn)
 
 void native_need_memmap(struct native_request *r, unsigned long pfn, unsigned long pages)
 {
-	if (!window.base || pages > window.pages || pfn < window.first_pfn ||
+	if (pages > window.pages || pfn < window.first_pfn ||
 	    pfn - window.first_pfn > window.pages - pages)
 		native_refuse(r, "is about pages whose memmap is not mapped");
 }
@@ -33,13 +32,12 @@ NATIVE_COMMAND(map)
 {
 	unsigned long first = native_number(r, "first"), pages = native_number(r, "pages");
 
-	if (window.base)
-		munmap(window.base, window.pages * tree_at(0)->page_size);
-	window.base = NULL;
+	if (window.pages)
+		munmap(window_page(window.first_pfn), window.pages * tree_at(0)->page_size);
+	window.pages = 0;
 	map_answering(r, window_page(first), pages * tree_at(0)->page_size);
 	window.first_pfn = first;
 	window.pages = pages;
-	window.base = window_page(first);
 }
 
 /*
@@ -52,15 +50,14 @@ NATIVE_COMMAND(repeat)
 	unsigned long size = pages * tree_at(0)->page_size;
 	int fd = memfd_create("memmap", 0);
 
-	if (!window.base || times * pages > window.first_pfn || fd < 0 || ftruncate(fd, size))
+	if (!window.pages || times * pages > window.first_pfn || fd < 0 || ftruncate(fd, size))
 		command_refuse(r, "memory", "fails: there is no room or no memory for it");
 	for (; times; times--) {
-		char *at = window.base - size;
+		void *at = window_page(window.first_pfn - pages);
 
 		if (mmap(at, size, PROT_READ | PROT_WRITE,
 			 MAP_SHARED | MAP_FIXED_NOREPLACE | MAP_POPULATE, fd, 0) != at)
 			command_refuse(r, "memory", "fails: no memory can be mapped there");
-		window.base = at;
 		window.first_pfn -= pages;
 		window.pages += pages;
 	}
