@@ -85,19 +85,14 @@ static void cpuid_word(unsigned int word, u32 leaf, u32 subleaf, unsigned int re
 
 enum { EAX, EBX, ECX, EDX };
 
-static void set_cap(unsigned int bit, bool on)
-{
-	u32 *word = &boot_cpu_data.x86_capability[bit / 32];
-
-	*word = on ? *word | 1u << (bit % 32) : *word & ~(1u << (bit % 32));
-}
-
 /*
  * Set the features that the CPU reports, and the kernel's own that every 64-bit
  * CPU has. Take the features that choose a copy from @class.
  */
 static void identify_cpu(enum native_class class)
 {
+	unsigned long *caps = (unsigned long *)boot_cpu_data.x86_capability;
+
 	cpuid_word(CPUID_1_EDX, 1, 0, EDX);
 	cpuid_word(CPUID_1_ECX, 1, 0, ECX);
 	cpuid_word(CPUID_8000_0001_EDX, 0x80000001, 0, EDX);
@@ -106,18 +101,13 @@ static void identify_cpu(enum native_class class)
 	cpuid_word(CPUID_7_ECX, 7, 0, ECX);
 	cpuid_word(CPUID_7_EDX, 7, 0, EDX);
 	cpuid_word(CPUID_7_1_EAX, 7, 1, EAX);
-	set_cap(X86_FEATURE_ALWAYS, true);
-	set_cap(X86_FEATURE_REP_GOOD, class <= NATIVE_REP_GOOD);
+	__set_bit(X86_FEATURE_ALWAYS, caps);
+	__assign_bit(X86_FEATURE_REP_GOOD, caps, class <= NATIVE_REP_GOOD);
 	if (class != NATIVE_THIS_CPU) {
-		set_cap(X86_FEATURE_FSRM, false);
-		set_cap(X86_FEATURE_ERMS, class <= NATIVE_ERMS);
+		__clear_bit(X86_FEATURE_FSRM, caps);
+		__assign_bit(X86_FEATURE_ERMS, caps, class <= NATIVE_ERMS);
 	}
 	boot_cpu_data.x86_clflush_size = 64;
-}
-
-static bool has_cap(unsigned int bit)
-{
-	return boot_cpu_data.x86_capability[bit / 32] & (1u << (bit % 32));
 }
 
 /* The functions that paravirt calls go to. */
@@ -153,7 +143,7 @@ static void patch_alternative(const struct alt_instr *a)
 	const u8 *repl = (const u8 *)&a->repl_offset + a->repl_offset;
 	s32 disp;
 
-	if (has_cap(a->cpuid) == !!(a->flags & ALT_FLAG_NOT))
+	if (test_cpu_cap(&boot_cpu_data, a->cpuid) == !!(a->flags & ALT_FLAG_NOT))
 		return;
 	if (a->flags & ALT_FLAG_DIRECT_CALL) {
 		patch_paravirt_call(instr);
@@ -169,18 +159,13 @@ static void patch_alternative(const struct alt_instr *a)
 	put_nops(instr + a->replacementlen, a->instrlen - a->replacementlen);
 }
 
-static unsigned long key_of(const struct jump_entry *e)
-{
-	return (unsigned long)&e->key + (e->key & ~3L);
-}
-
 unsigned long native_branch_key(unsigned long ip)
 {
 	const struct jump_entry *e;
 
 	for (e = native_jump; e < native_jump_end; e++)
-		if ((unsigned long)&e->code + e->code == ip)
-			return key_of(e);
+		if (jump_entry_code(e) == ip)
+			return (unsigned long)jump_entry_key(e);
 	return 0;
 }
 
@@ -196,14 +181,14 @@ static void put_jump(u8 *at, unsigned long target)
 
 static void patch_jump(const struct jump_entry *e)
 {
-	unsigned long key = key_of(e);
-	u8 *code = (u8 *)&e->code + e->code;
+	const struct static_key *key = jump_entry_key(e);
+	u8 *code = (u8 *)jump_entry_code(e);
 	bool jumps = *code == 0xeb || *code == 0xe9;
 
 	/* A key without a stand-in has no known state: make the branch an int3. */
-	if (key >= NATIVE_TRAPS) {
+	if ((unsigned long)key >= NATIVE_TRAPS) {
 		*code = 0xcc;
-	} else if (!!((struct static_key *)key)->enabled.counter == (e->key & 1)) {
+	} else if (!!key->enabled.counter == jump_entry_is_branch(e)) {
 		/* Objtool has turned other jumps into nops of the same length. */
 		if (jumps)
 			put_nops(code, *code == 0xeb ? 2 : 5);
