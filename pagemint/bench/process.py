@@ -5,7 +5,6 @@ import select
 import signal
 import subprocess
 import time
-from types import TracebackType
 from typing import Self
 
 from pagemint.base import machine
@@ -89,12 +88,7 @@ class Host:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, *rest: object) -> None:
         if kind is not None:
             self._child.kill()
         self._child.communicate()
