@@ -26,15 +26,13 @@ def shared_map(
         window: pages from FIRST_PFN on.
         trace: whether the page_ref_set event is active.
     """
-    memory = os.memfd_create("memmap")
-    try:
-        os.ftruncate(memory, window * STRUCT_PAGE)
+    with os.fdopen(os.memfd_create("memmap"), "r+b") as file:
+        file.truncate(window * STRUCT_PAGE)
+        memory = file.fileno()
         with Host(program, memory) as host, mmap.mmap(memory, 0) as shared:
             host.patch("plain", events=int(trace))
             host.ask("map", first=FIRST_PFN, pages=window, fd=memory)
             yield host, shared
-    finally:
-        os.close(memory)
 
 
 def blocks_of(host: Host, tree: str) -> list[str]:
