@@ -100,8 +100,7 @@ class Memmap:
 
     def init(self, case: Case, variant: str) -> tuple[bytes, list[str], int]:
         """Poison pages, initialise; return these pages, the pageblocks and the events."""
-        watched = (case.written_end if case.written_end > case.first else case.end) + MARGIN
-        low = min(case.first, FIRST_PFN + MARGIN + case.start) - MARGIN
+        low, watched = FIRST_PFN + case.start, case.written_end + MARGIN
         self.host.ask("poison", byte=POISON, first=low, pages=watched - low)
         tree = "base" if variant == "base" else "patched"
         if variant not in ("base", "patched"):
