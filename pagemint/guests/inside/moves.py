@@ -129,6 +129,15 @@ def _folios(size: int, node: int) -> Iterator[Folios]:
         yield Folios(-(-address_of(memory) // FOLIO) * FOLIO, size // FOLIO, node)
 
 
+def _nodes(which: str) -> list[int]:
+    """Return the nodes in the list `which` of sysfs."""
+    nodes: list[int] = []
+    for part in (NODES / which).read_text().strip().split(","):
+        first, _, last = part.partition("-")
+        nodes += range(int(first), int(last or first) + 1)
+    return nodes
+
+
 def migrate(count: int) -> Iterator[Record]:
     """Move folios `count` times in each direction, between nodes and to a node without CPUs.
 
@@ -139,9 +148,8 @@ def migrate(count: int) -> Iterator[Record]:
     sysfs = Path("/sys/bus/dax/devices", dax)
     far = int((sysfs / "target_node").read_text())
     size = min(MOST, int((sysfs / "size").read_text()) // 4) // FOLIO * FOLIO
-    lists = ((path, path.read_text().strip()) for path in NODES.glob("node*/cpulist"))
-    near = sorted(int(path.parent.name.removeprefix("node")) for path, cpus in lists if cpus)
-    if len(near) < 2 or far in near:
+    near = _nodes("has_cpu")
+    if len(near) < 2 or far in near or far not in _nodes("has_memory"):
         raise RuntimeError(f"the nodes with CPUs are {near}, and the device is node {far}")
     cpus = os.sched_getaffinity(0)
     # Stay on the first node, so that all moves are made by its CPU.
