@@ -73,6 +73,10 @@ def test_threads_leave_what_one_leaves(memmap: Memmap, name: str) -> None:
             assert memmap.threads == expected, (mode, threads)
 
 
+def test_ranges_are_shared_at_all(memmap: Memmap) -> None:
+    assert {shared_among(case, MOST_THREADS) for case in CASES.values()} == {1, 2, 3, 4}
+
+
 @pytest.mark.parametrize("threads", [1, *THREADS])
 def test_each_thread_gets_four_parts_if_they_are_large_enough(memmap: Memmap, threads: int) -> None:
     memmap.host.ask("threads", tree="patched", nr=threads)
