@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import fake_tree
 import pytest
 from kernel_lines import LONG
-from stand_ins import ARGV, Patch, Refused, pagemint, wait_until
+from stand_ins import ARGV, Patch, Refused, wait_until
 
 from pagemint.base import cache, machine
 from pagemint.bench import link
@@ -240,8 +240,10 @@ def test_an_interrupted_bench_leaves_no_process_and_the_next_run_succeeds(
             assert [path for path in left if not (path / ".complete").exists()] == []
         assert not result.exists()
     mark = tempfile.mkdtemp(dir=tmp_path)
-    env = {_MARK: mark, "XDG_CACHE_HOME": str(compiled.parent)}
-    ended = pagemint(*argv, "--size", "4MiB", "--runs", "1", **env)
+    env = {**os.environ, _MARK: mark, "XDG_CACHE_HOME": str(compiled.parent)}
+    command = [*ARGV, *argv, "--size", "4MiB", "--runs", "1"]
+    # A lock that an interrupted run left held would keep it waiting.
+    ended = subprocess.run(command, capture_output=True, text=True, env=env, timeout=200)
     assert ended.returncode == 0, ended.stderr
     assert json.loads(result.read_text())["rows"]
     assert _running(mark) == {}
