@@ -28,7 +28,7 @@ _SUITES = {
     "y": ("ADDED_MEMORY", "COPY_HIGHPAGES", "DEVICE_FOLIO", "MEMMAP_TEMPLATE", "MEMMAP_THREADS"),
     "m": ("MEMCPY", "MEMCPY_FLUSHCACHE", "MEMFILL_STREAMING"),
 }
-_OPTIONS = "CONFIG_DMA_API_DEBUG=y\nCONFIG_KUNIT=y\n" + "".join(
+_OPTIONS = "CONFIG_DEBUG_INFO_NONE=y\nCONFIG_DMA_API_DEBUG=y\nCONFIG_KUNIT=y\n" + "".join(
     f"CONFIG_{name}_KUNIT_TEST={how}\n" for how, names in _SUITES.items() for name in names
 )
 # Objects to build beside those that the patches edit: some that include the edited headers, and a
