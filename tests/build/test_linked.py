@@ -13,13 +13,12 @@ from stand_ins import Patch
 from pagemint.base import files
 from pagemint.base.errors import Failure
 from pagemint.bench import join, link, timed, variants
-from pagemint.bench.join import Named
+from pagemint.bench.join import Glue, Named
 from pagemint.bench.kernel_half import KernelHalf
 from pagemint.bench.process import Answer, Host
 from pagemint.bench.workload import Settings
 from pagemint.bench.workloads import known
 from pagemint.trees import edited, objects, sources, trees
-from pagemint.trees.trees import Tree
 from pagemint.words import BASE, PATCHED
 
 _GLUE = "arch/x86/lib/retpoline.o"  # the returns of every tree
@@ -57,15 +56,18 @@ def test_a_workload_runs_with_the_objects_that_it_names(
     own = timed.sources(workload)
     half = _Alone(own)
     wanted = [_GLUE, *half.declared("OBJECTS", *own)]
-    every = join.named
+    every = join.compile_glue
 
-    def few(tree: Tree, name: str, prefix: str, built: Path, half: KernelHalf) -> Named:
+    def few(tree: Named, half: KernelHalf, work: Path) -> Glue:
         """Leave base its other objects: it makes memmaps for what is timed later."""
-        named = every(tree, name, prefix, built, half)
-        code = {path: file for path, file in named.code.items() if path in wanted}
-        return replace(named, code=code) if name == PATCHED else named
+        # All files are compiled once, for the tests of all workloads.
+        glue = every(tree, KernelHalf(), work)
+        parts = {source.stem: glue.parts[source.stem] for source in half.sources}
+        code = {path: file for path, file in tree.code.items() if path in wanted}
+        named = replace(tree, code=code) if tree.name == PATCHED else tree
+        return replace(glue, named=named, parts=parts)
 
-    monkeypatch.setattr(join, "named", few)
+    monkeypatch.setattr(join, "compile_glue", few)
     pair = trees.pair(sources.get(line))
     (program,) = link.link_placed(pair, objects.DEBIAN, 1, half)
     chosen = variants.choose(program, pair, "plain", all_modes=True)
