@@ -27,20 +27,20 @@ _PLACES = (
 
 def definitions(tree: Path, wanted: Collection[str]) -> dict[str, str]:
     """Return the object of a tree that seems to define each symbol, if there is one."""
-    names = {_name(symbol) for symbol in wanted}
-    texts = {}
+    texts: dict[str, dict[Path, str]] = {_name(symbol): {} for symbol in wanted}
     for file in (file for place in _PLACES for file in sorted((tree / place).rglob("*.[cS]"))):
         # x86's code for 32 bits is left out.
-        if names and not file.stem.endswith("_32"):
+        if texts and not file.stem.endswith("_32"):
             text = file.read_text(errors="replace")
-            if any(name in text for name in names):
-                texts[file] = text
+            for name in texts.keys() & set(re.findall(r"\w+", text)):
+                texts[name][file] = text
     paths = {}
     for symbol in wanted:
-        for pattern in _forms(_name(symbol)):
-            files = [file for file, text in texts.items() if pattern.search(text)]
-            if files:
-                paths[symbol] = str(files[0].relative_to(tree).with_suffix(".o"))
+        name = _name(symbol)
+        for form in _forms(name):
+            files = (file for file, text in texts[name].items() if form.search(text))
+            if first := next(files, None):
+                paths[symbol] = str(first.relative_to(tree).with_suffix(".o"))
                 break
     return paths
 
