@@ -24,7 +24,7 @@ from pagemint.bench.workload import Settings, Task, Timed, Variant, Workload
 from pagemint.commands import bench_plan
 from pagemint.results import reader
 from pagemint.results.rows import Case, Row
-from pagemint.trees import objects, sources, trees
+from pagemint.trees import objects, patches, sources, trees
 
 # A host in the shell; FAULT is what happens when the code of the tree BAD runs.
 _HOST = """
@@ -254,8 +254,9 @@ def test_each_fault_of_a_real_tree_leaves_it_out_of_one_workload(
     in_user_cache: None, tmp_path: Path, monkeypatch: Patch, capsys: Capture
 ) -> None:
     monkeypatch.setattr(process, "PATIENCE", 10)
-    patch = _patch(tmp_path)
-    trees_ = ["--tree", f"faulty={patch}", "--tree", "same=series:fixes"]
+    # The whole series, as other tests have built it.
+    topics = ",".join(topic.name for topic in patches.topics())
+    trees_ = ["--tree", f"faulty={_patch(tmp_path)}", "--tree", f"same=series:{topics}"]
     argv = ["bench", *trees_, "--size", "1GiB", "--runs", "1", "--no-report"]
     able = ["hotplug", "private"]
     file = tmp_path / "result.json"
