@@ -2,11 +2,11 @@
 """Finds the objects that define what a tree's code needs, and base's code does not."""
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from pagemint.base.errors import Failure, MachineFailure
+from pagemint.base.errors import Failure, MachineFailure, TreeFailure
 from pagemint.bench.join import Named, symbols
 from pagemint.trees import objects
 from pagemint.trees.objects import Config
@@ -57,23 +57,26 @@ def _forms(name: str) -> list[re.Pattern[str]]:
         rf"^EXPORT_SYMBOL(_GPL)?\({name}\)",
         rf"^SYM_(TYPED_)?FUNC_START\w*\({name}\)",
         rf"^DEFINE_\w+\(([^;()]*\b)?{name}\b[^;]*\);",
-        rf"^[A-Za-z_][^;=#]*\b{name}\([^;]*$",
-        rf"^[A-Za-z_][^;(#]*\b{name}(\[\w*\])?( __\w+)*( =.*)?;$",
+        rf"^[A-Za-z_][^;=#:{{]*\b{name}\([^;]*$",
+        rf"^(?!extern )[A-Za-z_][^;(#{{]*\b{name}(\[\w*\])*( __\w+)*( =.*|;)$",
     )
     return [re.compile(form, re.MULTILINE) for form in forms]
 
 
 def with_definitions(tree: Named, base: Named, config: Config, given: Collection[str]) -> Named:
-    """Return a tree with the objects that define what its code needs, and base's does not.
+    """Return a tree with further objects: they define what its code needs, and base's does not.
 
-    Such an object gives the rest only these definitions. Its own needs are met in the same way if
-    base has no definition of them: new code calls new code.
+    The others can use only these definitions of such an object. What it needs itself is added in
+    the same way, unless base defines it: new code calls new code.
 
     Args:
         tree: the tree to add objects to.
         base: the base tree.
         config: the configuration that both are built with.
         given: the symbols for which the plain half has a stand-in.
+
+    Raises:
+        TreeFailure: such an object does not compile.
     """
     exported: dict[str, list[str]] = {}
     code = dict(tree.code)
@@ -85,14 +88,8 @@ def with_definitions(tree: Named, base: Named, config: Config, given: Collection
         places: dict[str, set[str]] = {}
         for symbol, place in sorted(definitions(tree.tree.path, wanted).items()):
             places.setdefault(place, set()).add(symbol)
-        for place in (at for at in places if at not in code):
-            try:
-                objects.build(tree.tree, config, [place])
-            except MachineFailure:
-                raise
-            except Failure:
-                continue  # not in this configuration; the symbols have no stand-in then
-            names = places[place] & set(symbols(tree.built / place, defined=True))
+        for place in _built(tree, config, [at for at in places if at not in code]):
+            names = places[place] & set(symbols(tree.built / place, defined=True, static=False))
             if names:
                 code[place] = tree.built / place
                 exported[place] = sorted(names)
@@ -102,5 +99,24 @@ def with_definitions(tree: Named, base: Named, config: Config, given: Collection
     return replace(tree, code=code, exported=exported)
 
 
+def _built(tree: Named, config: Config, places: Sequence[str]) -> list[str]:
+    """Return those of some objects that the configuration has, built.
+
+    Raises:
+        TreeFailure: one does not compile.
+    """
+    try:
+        objects.build(tree.tree, config, places)
+        return [*places]
+    except MachineFailure:
+        raise
+    except Failure as failure:
+        if objects.in_source(failure):
+            raise TreeFailure(failure.message, failure.remedy, tree.name) from failure
+        if len(places) == 1:
+            return []  # its symbols stay undefined
+    return [built for place in places for built in _built(tree, config, [place])]
+
+
 def _of(files: Iterable[Path], *, defined: bool) -> set[str]:
-    return {symbol for file in files for symbol in symbols(file, defined=defined)}
+    return {symbol for file in files for symbol in symbols(file, defined=defined, static=False)}

@@ -207,10 +207,11 @@ def _prepared(
     return copy
 
 
-def symbols(file: Path, *, defined: bool) -> list[str]:
-    """Return the symbols that a file defines, or those that it needs."""
-    which = "--defined-only" if defined else "--undefined-only"
-    listing = run(["nm", which, "--format=posix", file], what=f"reading {file.name}")
+def symbols(file: Path, *, defined: bool, static: bool = True) -> list[str]:
+    """Return the symbols that an object defines, perhaps static ones, too, or those it needs."""
+    argv = ["nm", "--defined-only" if defined else "--undefined-only", "--format=posix"]
+    argv += [] if static else ["--extern-only"]
+    listing = run([*argv, file], what=f"reading {file.name}")
     fields = (line.split()[:2] for line in listing.splitlines())
     # A weak symbol may stay undefined. ld defines the ends of sections.
     return sorted(

@@ -147,10 +147,15 @@ def compile_glue(tree: Tree, built: Path, sources: Iterable[Path], scratch: Path
         try:
             make(tree, built, *module, target.name)
         except Failure as failure:
-            if not _IN_SOURCE.search(failure.message):
+            if not in_source(failure):
                 raise
             errors[target.stem] = failure.message
     return errors
+
+
+def in_source(failure: Failure) -> bool:
+    """Whether a build failed by an error in its source."""
+    return bool(_IN_SOURCE.search(failure.message))
 
 
 def make(tree: Tree, build_dir: Path, *targets: str, jobs: int | None = None) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from unittest.mock import Mock
 
 import fake_result
 import fake_tree
@@ -14,7 +15,7 @@ from stand_ins import Capture, Patch, diff_of, program
 
 from pagemint import cli
 from pagemint.base.errors import Failure, TreeFailure
-from pagemint.bench import link, process, variants
+from pagemint.bench import definitions, join, link, process, variants
 from pagemint.bench.hosts import Hosts
 from pagemint.bench.kernel_half import KernelHalf
 from pagemint.bench.left_out import LeftOut
@@ -157,6 +158,26 @@ def test_a_tree_that_does_not_build_is_left_out_of_everything(
     ):
         with pytest.raises(TreeFailure, match="make failed"):
             _linked(monkeypatch, failing, needed)
+
+
+def test_code_that_a_tree_needs_has_to_compile(tmp_path: Path, monkeypatch: Patch) -> None:
+    base = trees.Tree("base", tmp_path, "key", "7.3", "7.3.4")
+    named = [
+        join.Named(name, "t", replace(base, name=name), tmp_path, {}) for name in ("base", "a")
+    ]
+    needs = iter([set(), {"f"}, set(), set(), {"f"}, set()])
+    monkeypatch.setattr(definitions, "_of", lambda files, defined: next(needs))
+    monkeypatch.setattr(definitions, "definitions", lambda tree, wanted: {"f": "mm/f.o"})
+
+    def build(message: str) -> None:
+        with monkeypatch.context() as failing:
+            failing.setattr(objects, "build", Mock(side_effect=Failure(message, "see the log")))
+            definitions.with_definitions(named[1], named[0], objects.DEBIAN, ())
+
+    with pytest.raises(TreeFailure, match=r"mm/f\.c:1:1: ") as failure:
+        build("make failed: mm/f.c:1:1: error: x")
+    assert failure.value.tree == "a"
+    build("make failed: No rule to make target 'mm/f.o'")  # not in this configuration
 
 
 def test_the_trees_left_out_are_in_the_result() -> None:

@@ -120,6 +120,10 @@ def test_the_object_that_defines_a_symbol_is_found() -> None:
         "max_pfn": "mm/memblock.o",
         "page_alloc_shuffle_key": "mm/shuffle.o",
         "__SCT__cond_resched": "kernel/sched/core.o",
+        # A function calls it in its first statement, in an earlier file.
+        "hugetlb_early_cma": "mm/hugetlb_cma.o",
+        # Its initialiser has several lines.
+        "migrate_reason_names": "mm/debug.o",
     }
     tree = sources.get(patches.lines()[-1]).tree
     assert definitions(tree, [*objects, "no_such_symbol"]) == objects
