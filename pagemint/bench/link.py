@@ -7,6 +7,7 @@ text of glue and workloads names the objects that they need; see host/native.h.
 """
 
 import re
+import shutil
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -162,6 +163,8 @@ def _link(
         gap = join.gap(number, at)
         kernel = {glue.named.name: join.join(glue, half, gap, at) for glue in glues}
         link_halves(kernel, plain, given, at)
+        for joined in kernel.values():
+            shutil.rmtree(joined.parent)  # some 20 MB
 
 
 def link_halves(

@@ -74,6 +74,7 @@ def test_a_workload_runs_with_the_objects_that_it_names(
     asked = Settings(8 << 30, (1, 2), "plain", chosen.modal, chosen.plain)
     tasks = list(workload.tasks(asked))
     assert len(tasks) > 1
+    assert not list(program.at.rglob("whole.o"))
     with (Host if _DEVICE in own else _Prepared)(program) as host:
         host.patch("plain")
         workload.setup(host, asked)
