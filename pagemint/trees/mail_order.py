@@ -18,7 +18,8 @@ _REPLY = re.compile(
     r"(re|aw|fwd?|wg|sv|antw|odp|ответ|回复|答复|回覆|转发|轉寄|返信)(\[\d+\]|\(\d+\))?\s*[:：]",  # noqa: RUF001
     re.IGNORECASE,
 )
-_BEFORE_TAGS = re.compile(r"((?!subject)\S+[:：]\s*)+(\[[^\]]*\])", re.IGNORECASE)  # noqa: RUF001
+# A word here has no colon: if it could, a match would take exponential time.
+_BEFORE_TAGS = re.compile(r"((?!subject)[^\s:：]*[:：]\s*)+(\[[^\]]*\])", re.IGNORECASE)  # noqa: RUF001
 
 
 @dataclass(frozen=True)
@@ -146,8 +147,8 @@ def _patch_mails(mails: Sequence[Mail], left_out: list[str]) -> list[Mail]:
 def _keep_newest(series: list[_Series], left_out: list[str], where: str) -> None:
     """Remove older versions, repetitions and follow-ups from `series`."""
     for current in sorted(series, key=lambda version: version.rank):
-        for other in list(series):
-            if other is current or current not in series or not _related(current, other):
+        for other in list(series) if current in series else ():
+            if other is current or not _related(current, other):
                 continue
             same_rank = current.rank == other.rank
             if current.rank > other.rank and not _follows(current, other):
@@ -157,9 +158,11 @@ def _keep_newest(series: list[_Series], left_out: list[str], where: str) -> None
                 if series.index(other) < series.index(current):
                     _leave(left_out, current.mails.values(), "the same patch again")
                     series.remove(current)
+                    break
             elif _follows(current, other):
                 _leave(left_out, current.mails.values(), f"a follow-up to {other.last_subject}")
                 series.remove(current)
+                break
             elif same_rank and not _follows(other, current) and _clash(current, other):
                 first, second = sorted((current, other), key=series.index)
                 raise Failure(

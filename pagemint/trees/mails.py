@@ -130,7 +130,8 @@ def _mails(box: Path, scratch: Path) -> Iterator[Mail]:
 
 def _split(box: Path, into: Path, *options: str) -> list[Path]:
     into.mkdir()
-    _git(into, "mailsplit", "-b", *options, f"-o{into}", "--", str(box.absolute()))
+    # With names of one length, 10,000 mails stay in order, too.
+    _git(into, "mailsplit", "-b", "-d8", *options, f"-o{into}", "--", str(box.absolute()))
     return sorted(into.iterdir())
 
 
@@ -148,23 +149,24 @@ def _mail(file: Path, name: str, kept: Path | None) -> Mail:
     # Threads and the charset of a part are in headers that git does not report.
     message = email.message_from_bytes(file.read_bytes(), policy=policy.compat32)
     heads = [str(message.get(field, "")) for field in ("Message-ID", "References", "In-Reply-To")]
-    id_, *parents = map(_IDS.findall, heads)
+    own, references, in_reply_to = map(_IDS.findall, heads)
     readings = {diff: how}
     plain = diff.replace(b"\r\n", b"\n")
     readings.setdefault(plain, "without the carriage returns of its text")
     if kept:
         readings.setdefault(_diff(kept)[0], "with the carriage returns of its lines")
-    for charset in {str(part.get_content_charset()) for part in message.walk()}:
+    # In the order of the parts: the first reading that applies is taken.
+    for charset in dict.fromkeys(str(part.get_content_charset()) for part in message.walk()):
         try:
             recoded = plain.decode(charset).encode()
         except (LookupError, ValueError):
-            continue  # a charset that does not exist, or is not that of the diff
+            continue  # no charset is given, it does not exist, or it is not that of the diff
         readings.setdefault(recoded, f"recoded from {charset}")
     return Mail(
         subject or name,
         fields.get("Email", ""),
-        "".join(id_[:1]),
-        tuple(dict.fromkeys([*parents[1], *reversed(parents[0])])),
+        "".join(own[:1]),
+        tuple(dict.fromkeys([*in_reply_to, *reversed(references)])),
         tuple(Reading(way, text) for text, way in readings.items()) if _DIFF.search(diff) else (),
     )
 
@@ -179,7 +181,7 @@ def _diff(mail: Path) -> tuple[bytes, dict[str, str], str]:
     except MachineFailure:
         raise
     except Failure:
-        # The charset does not exist: some answer y to a question of git send-email's.
+        # No such charset: some people answer "y" when git send-email asks for one.
         info = _git(mail.parent, "mailinfo", "-n", *argv, stdin=mail)
         how = "git does not know its charset"
     fields = dict(line.split(": ", 1) for line in info.splitlines() if ": " in line)
@@ -187,10 +189,10 @@ def _diff(mail: Path) -> tuple[bytes, dict[str, str], str]:
 
 
 def _apply(readings: Sequence[Reading], file: Path, tree: Path) -> str:
-    """Apply the first reading of a diff that can be, and return how.
+    """Apply the first reading of a diff that applies, and return how it was read.
 
     Raises:
-        Failure: none can be, for the reason that git has for its own reading.
+        Failure: none applies; the message is git's about its own reading.
     """
     failures = []
     for options, how in ((), None), (("--reverse", "--check"), _THERE):

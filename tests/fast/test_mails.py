@@ -10,7 +10,8 @@ import pytest
 from stand_ins import Patch
 
 from pagemint.base.errors import Failure
-from pagemint.trees import mails
+from pagemint.trees import mail_order, mails
+from pagemint.trees.mail_order import Mail
 
 _BEFORE = "".join(f"int f{n};\n" for n in range(30)).encode() + "/* René */\nint end;\n".encode()
 _LATIN = b"/* Ren\xe9 */\nint a;\nint b;\nint c;\n"
@@ -220,6 +221,11 @@ def test_a_reply_is_left_out(box: Path, subject: str) -> None:
     after, applied, left_out = _applied(box)
     assert (after, applied) == (_new_lines(3), ["[PATCH] a"])
     assert len(left_out) == 1 and left_out[0].endswith(" (a reply)")
+
+
+def test_a_subject_with_many_colons_is_no_reply() -> None:
+    # A search that tries each way to divide it takes years.
+    assert not mail_order._is_reply(Mail("key: " + "a:" * 60), [])
 
 
 def test_a_reply_that_begins_as_the_mail_that_it_answers_is_left_out(box: Path) -> None:
