@@ -20,6 +20,7 @@ _LEFT_OUT = "drivers/gpu/drm/amd/include/asic_reg/"
 _BUILT = (".o", ".ko", ".cmd", ".a")
 # With one of these a source tree cannot be built from in another directory.
 _BUILT_IN = (".config", "include/config", "include/generated", "arch/x86/include/generated")
+_STILL = "run again when nothing changes the tree"
 _HOW = ("--reflink=always", "--link", "--reflink=auto")  # options of cp, the best one first
 
 
@@ -33,10 +34,17 @@ def files(tree: Path) -> list[str]:
 
 
 def listing(tree: Path, names: Sequence[str]) -> str:
-    """Return a digest of the names, sizes and times of a tree's files; quicker than contents."""
+    """Return a digest of the names, sizes and times of a tree's files; quicker than contents.
+
+    Raises:
+        Failure: a file has gone.
+    """
     lines = [str(tree)]
     for name in names:
-        info = (tree / name).lstat()
+        try:
+            info = (tree / name).lstat()
+        except OSError as error:
+            raise Failure(f"cannot read {tree / name}: {error.strerror}", _STILL) from error
         lines.append(f"{name} {info.st_size} {info.st_mtime_ns}")
     return cache.digest("\n".join(lines))
 
@@ -76,7 +84,7 @@ def link(tree: Path, names: Sequence[str], to: Path, environment: Mapping[str, s
             probe.unlink(missing_ok=True)
             shutil.rmtree(to, ignore_errors=True)
             if how == _HOW[-1]:
-                raise Failure(failure.message, "run again when nothing changes the tree") from None
+                raise Failure(failure.message, _STILL) from None
     listed.unlink()
     if any((to / name).exists() for name in _BUILT_IN):
         run(["make", "-s", "mrproper"], cwd=to, env=environment, what="cleaning the copy")

@@ -126,6 +126,8 @@ def test_a_tree_that_changes_is_refused_and_leaves_nothing(
     plain: Path, cache_home: Path, monkeypatch: Patch
 ) -> None:
     names = [*own.files(plain), "gone.c"]
+    with pytest.raises(Failure, match=r"cannot read .*gone\.c: No such file"):
+        own.listing(plain, names)
     monkeypatch.setattr(own, "files", lambda tree: names)
     monkeypatch.setattr(own, "listing", lambda tree, names: "key")
     with pytest.raises(Failure, match=r"gone\.c") as caught:
