@@ -16,6 +16,7 @@ from pagemint.results.rows import Case, Limit, Row
 
 _SEED = 73  # fixed, so that the order of the runs is the same in each bench
 _CLOSE = 0.03  # a gain is known if its 95% interval reaches no further from it than this share
+_MORE = 1.1  # by which the rounds grow before the intervals are looked at again: that takes time
 _CHOICE = 3  # after so many rounds only the fastest of competing plain loops goes on
 
 
@@ -143,9 +144,12 @@ def measure(
     begun = time.monotonic()
     number = 0
     fresh = True
-    while number < budget.least or (
-        time.monotonic() - begun < budget.seconds and not samples.is_known()
-    ):
+    judged = 0
+    while number < budget.least or time.monotonic() - begun < budget.seconds:
+        if number >= max(budget.least, judged * _MORE):
+            judged = number
+            if samples.is_known():
+                break
         if workload.rounds and number % workload.rounds == 0 and not fresh:
             host, fresh = next(hosts), True
         try:

@@ -80,6 +80,18 @@ def test_a_bench_goes_on_while_a_gain_is_unclear_and_renews_its_hosts(monkeypatc
     assert list(ran.values()) == [10, 10, 6]
 
 
+def test_intervals_are_computed_less_often_the_more_rounds_there_are(monkeypatch: Patch) -> None:
+    clock, judged, done = itertools.count(), Mock(return_value=False), Mock()
+    monkeypatch.setattr(rounds, "time", Mock(monotonic=lambda: next(clock)))
+    monkeypatch.setattr(_Samples, "is_known", judged)
+    tasks = [Task(Case("some", 4096, 1), Variant(tree), lambda host: Timed(1)) for tree in "ab"]
+    workload = Workload("some", Mock(), Mock(), lambda asked: tasks)
+    hosts = iter([Mock()])
+    rounds.measure(hosts, workload, Settings(1, against="a"), Budget(6, 1000), done, LeftOut())
+    assert done.call_count > 1000
+    assert 40 < judged.call_count < 60
+
+
 @pytest.mark.parametrize(
     ("name", "number", "command", "arguments", "timed"),
     [
