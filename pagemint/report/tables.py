@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from rich import box
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from pagemint.base.sizes import format_size
@@ -87,7 +88,7 @@ def _tables(judged: Judged) -> Iterator[Table]:
 def _table(title: str, words: Iterable[str], numbers: Iterable[str], gap: int = 1) -> Table:
     """Return an empty table; `gap` is the number of extra spaces between columns."""
     made = Table(
-        title=_literal(title),
+        title=escape(title),
         box=box.SIMPLE_HEAD,
         padding=(0, gap, 0, 0),
         show_edge=False,
@@ -117,7 +118,7 @@ def _lines(
     for case in members:
         name = cases.short_title(case)
         for variant, line in judged.lines[case].items():
-            shown.add_row(*map(_literal, (name, variant)), *_cells(columns, line))
+            shown.add_row(*map(escape, (name, variant)), *_cells(columns, line))
             name = ""
         shown.add_section()
     return shown
@@ -148,11 +149,14 @@ def _legend(judged: Judged) -> list[str]:
 
 def _about(judged: Judged, condition: Condition) -> str:
     """Return a condition in words, and where it was timed."""
-    host = judged.result.host
     own = condition.returns and condition.returns == judged.result.kernel.returns
     here = " (this machine's)" if own else ""
-    guest = f", in a guest ({host.accel})" if host.accel else ""
-    return f"{condition}{here}{guest}"
+    return f"{condition}{here}{_guest(judged.result)}"
+
+
+def _guest(result: Result) -> str:
+    """Return the end of a heading: the guest in which it was timed, if it was."""
+    return f", in a guest ({result.host.accel})" if result.host.accel else ""
 
 
 def _gains(judged: Judged, of: Callable[[Line], Gain | None] = lambda line: line.gain) -> Columns:
@@ -269,14 +273,14 @@ def _copies(judged: Judged, members: list[Case]) -> Table:
         **_gains(judged),
         **_limit_shares(judged, members),
     }
-    host = judged.result.host
-    guest = f", in a guest ({host.accel})" if host.accel else ""
     size = cases.folios(members[0].folio_bytes) if members[0].folio_bytes else "pages"
-    shown = _table(f"Copies of {size}{guest}", ("function", "class", "variant"), columns, gap=0)
+    shown = _table(
+        f"Copies of {size}{_guest(judged.result)}", ("function", "class", "variant"), columns, gap=0
+    )
     for case in members:
         words = (case.function or case.workload, case.cpu_class)
         for variant, line in judged.lines[case].items():
-            shown.add_row(*map(_literal, (*words, variant)), *_cells(columns, line))
+            shown.add_row(*map(escape, (*words, variant)), *_cells(columns, line))
             words = ("", "")
     return shown
 
@@ -293,8 +297,8 @@ def _limits(limits: list[Limit]) -> Table:
         beside = (size, cases.threads(limit.threads), cases.returns_of(limit.returns))
         shown.add_row(
             limit.kind,
-            _literal(limit.loop),
-            _literal(", ".join(part for part in beside if part)),
+            escape(limit.loop),
+            escape(", ".join(part for part in beside if part)),
             _digits(statistics.median(limit.runs_ms)),
             _digits(min(limit.runs_ms)),
             f"{estimates.limit_bytes_per_s(limit) / 1e9:.1f}",
@@ -318,15 +322,11 @@ def _counts(result: Result) -> Table:
             for tree in (pair.before, pair.now)
         ]
         first = next((name for name, _ in counted.largest(pair.last, "instructions")), "")
-        shown.add_row(*map(_literal, (pair.last.name, *totals, first)))
+        shown.add_row(*map(escape, (pair.last.name, *totals, first)))
     return shown
 
 
-def _literal(text: str) -> str:
-    """Keep rich from reading brackets in `text` as markup."""
-    return text.replace("[", "\\[")
-
-
 def _digits(milliseconds: float) -> str:
-    """Return a time with three digits or more."""
-    return f"{milliseconds:.{2 if milliseconds < 10 else 1 if milliseconds < 100 else 0}f}"
+    """Return a time with three digits or more, or to a microsecond below 1 ms."""
+    limits = (1, 10, 100)
+    return f"{milliseconds:.{sum(milliseconds < limit for limit in limits)}f}"
