@@ -55,7 +55,7 @@ def run(
         scenarios: those to run, by their names.
         rebinds: number of rebinds in each mode and turn.
         turns: boots of each kernel. The kernels take turns, so that changes on the machine affect
-            both alike. All turns but the first run only the scenarios that take times.
+            both alike. All turns but the first run only the parts of scenarios that time binds.
         private: bytes of device-private memory.
 
     Raises:
@@ -64,38 +64,40 @@ def run(
     outcome = Outcome()
     for name, scenario in scenarios.items():
         if name == _BOOT:
-            # Its memory is no device's: boots differ by the memmap of ordinary memory.
+            # A boot initialises ordinary memory alone, so that is large, and the device small.
             large = max(guest.high, guest.device)
-            booted = replace(guest, device=SECTION_BYTES, high=large)
+            given = replace(guest, device=SECTION_BYTES, high=large)
             by_turn = [
-                {kernel.variant: boot(booted, kernel) for kernel in kernels} for _ in range(turns)
+                {kernel.variant: boot(given, kernel) for kernel in kernels} for _ in range(turns)
             ]
             outcome.boots += binds.boot_rows(by_turn, large)
+            # Further turns are for times alone.
             outcome.checks += [judge_boots(tree, modes) for tree, modes in by_turn[0].items()]
             continue
         able = [kernel for kernel in kernels if scenario.boots(kernel.variant)]
         # A new guest for each scenario: the first bind has to write untouched memory.
-        booted = replace(guest, **scenario.guest)
+        given = replace(guest, **scenario.guest)
         if name == _BACKGROUND:
             for kernel in able:
-                outcome.checks += check_background(booted, kernel)
+                outcome.checks += check_background(given, kernel)
             continue
         by_kernel: dict[str, list[Record]] = {kernel.variant: [] for kernel in able}
-        only_binds = tuple(part for part in scenario.parts if part in lab.TIMED)
-        for names in (scenario.parts, *[only_binds] * (turns - 1)):
-            for kernel in able if names else ():
+        binds_alone = tuple(part for part in scenario.parts if part in lab.TIMED)
+        later = [binds_alone] * (turns - 1) if binds_alone else []
+        for names in (scenario.parts, *later):
+            for kernel in able:
                 by_mode = {}
                 for mode in kernel.deferred_init if scenario.boot_memory else DEFERRED_INIT[:1]:
-                    what = f"{name}: running the {kernel.variant} kernel in a guest"
+                    what = f"{name}: running the {kernel.variant} kernel"
                     with step(f"{what} ({mode}, {guest.accel})"):
-                        started = _booted(booted, mode)
-                        records, _ = started.run(kernel, ",".join(names), rebinds, private)
+                        booted = _with(given, f"deferred_init={mode}")
+                        records, _ = booted.run(kernel, ",".join(names), rebinds, private)
                     by_kernel[kernel.variant] += records
                     by_mode[mode] = checks.checks_of(kernel.variant, records)
                     outcome.status |= binds.judge_counts(records)
                 outcome.checks += checks.alike(by_mode)
         for part in scenario.parts:
-            size = private if part == "private" else booted.device
+            size = private if part == "private" else given.device
             outcome.binds += binds.rows_of(part, by_kernel, size)
         outcome.copies += binds.copy_rows(by_kernel)
     return outcome
@@ -105,7 +107,7 @@ def boot(guest: Guest, kernel: Kernel) -> dict[str, Record]:
     """Boot a kernel with deferred struct page init; return a record for each mode that it has.
 
     The modes are those of memmap_init=, or "base" for a kernel without any, and those of
-    deferred_init= but eager.
+    deferred_init= except eager.
 
     Raises:
         Failure: a guest fails.
@@ -115,7 +117,7 @@ def boot(guest: Guest, kernel: Kernel) -> dict[str, Record]:
     by_mode: dict[str, Record] = {}
     for mode, append in words.items():
         with step(f"boot: booting the {kernel.variant} kernel ({mode}, {guest.accel})"):
-            booted = replace(guest, append=append)
+            booted = _with(guest, append)
             (by_mode[mode],), _ = booted.run(kernel, _BOOT, 2, guest.device)
     return by_mode
 
@@ -130,7 +132,7 @@ def check_background(guest: Guest, kernel: Kernel) -> list[Check]:
     done: list[Check] = []
     for mode in kernel.deferred_init:
         with step(f"{_BACKGROUND}: using memory that was booted {mode} ({guest.accel})"):
-            booted = _booted(guest, mode)
+            booted = _with(guest, f"deferred_init={mode}")
             (*records, by_mode[mode]), _ = booted.run(kernel, _BACKGROUND, 2, guest.device)
         done += checks.checks_of(kernel.variant, records)
     alike = judge_boots(kernel.variant, by_mode, _BACKGROUND)
@@ -138,9 +140,9 @@ def check_background(guest: Guest, kernel: Kernel) -> list[Check]:
     return [*done, base, alike]
 
 
-def _booted(guest: Guest, mode: str) -> Guest:
-    """Return a guest that boots with a value of deferred_init=."""
-    return replace(guest, append=f"{guest.append} deferred_init={mode}")
+def _with(guest: Guest, words: str) -> Guest:
+    """Return a guest whose kernel's command line has further words."""
+    return replace(guest, append=f"{guest.append} {words}")
 
 
 def judge_boots(tree: str, by_mode: dict[str, Record], scenario: str = _BOOT) -> Check:
