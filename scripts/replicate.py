@@ -17,7 +17,7 @@ _HERE = ("host", "--yes")
 _KVM = Path("/dev/kvm")
 
 
-def _kvm_works() -> bool:
+def _kvm_works(options: list[str]) -> bool:
     """Return whether a kernel boots under KVM: /dev/kvm can work where whole kernels do not."""
     if _KVM.exists():
         # Without QEMU nobody knows, and the running kernel would be used instead.
@@ -26,13 +26,15 @@ def _kvm_works() -> bool:
     if not kvm.ok:
         note(f"KVM: {kvm.found}")
         return False
+    # Building a kernel takes minutes, so refuse a wrong option first.
+    cli.parser(["vm"]).parse_args([*_GUESTS, *options])
     base, _ = trees.pair(patches.source_for(patches.lines()[-1], None))
     return x86.choose_accel("auto", image.kernel(base, lab.FRAGMENTS).image) == "kvm"
 
 
-def _command(accel: str) -> tuple[str, ...]:
-    """Return the command of pagemint that does it; `accel` is what the user asked for."""
-    if accel != "auto" or _kvm_works():
+def _command(accel: str, options: list[str]) -> tuple[str, ...]:
+    """Return the command of pagemint to run; `accel` is the one that the user asked for."""
+    if accel != "auto" or _kvm_works(options):
         return *_GUESTS, "--accel", "kvm" if accel == "auto" else accel
     note("no guest runs under KVM: two modules are loaded into the running kernel instead")
     return _HERE
@@ -41,10 +43,11 @@ def _command(accel: str) -> tuple[str, ...]:
 def main() -> int:
     """Run `pagemint vm` or `pagemint host`; further arguments are passed on."""
     parser = argparse.ArgumentParser(prog="make replicate", add_help=False, allow_abbrev=False)
-    # Emulated guests show how it works; their times mean nothing, and the result says so.
+    # Emulated guests show that it works; their times mean nothing, and the result says so.
     parser.add_argument("--accel", choices=("auto", "kvm", "tcg"), default="auto")
     asked, passed_on = parser.parse_known_args()
-    return cli.main([*_command(asked.accel), *_RESULT, *passed_on])
+    options = [*_RESULT, *passed_on]
+    return cli.main([*_command(asked.accel, options), *options])
 
 
 if __name__ == "__main__":

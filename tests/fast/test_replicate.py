@@ -60,6 +60,15 @@ def test_guests_are_used_only_if_a_whole_kernel_boots(
     cli.parser([command]).parse_args([first, *rest])
 
 
+def test_a_wrong_option_is_refused_before_a_kernel_is_built(
+    ran: list[list[str]], monkeypatch: Patch
+) -> None:
+    monkeypatch.setattr(doctor, "check_kvm", lambda device: doctor.Check("KVM", True, ""))
+    monkeypatch.setattr(image, "kernel", Mock(side_effect=AssertionError))
+    monkeypatch.setattr("sys.argv", ["replicate.py", "--sice", "32GB"])
+    assert (_status(), ran) == (2, [])
+
+
 @pytest.mark.parametrize("accel", ["kvm", "tcg"])
 def test_guests_are_used_if_they_are_asked_for(
     accel: str, ran: list[list[str]], monkeypatch: Patch
