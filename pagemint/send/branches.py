@@ -185,19 +185,28 @@ def _commit_all(repository: Path, changes: list[Change], who: dict[str, str]) ->
     signer = f"{who['GIT_COMMITTER_NAME']} <{who['GIT_COMMITTER_EMAIL']}>"
     parent = git(repository, "rev-parse", "HEAD").strip()
     heads = {}
-    with tempfile.TemporaryDirectory(prefix="pagemint-") as name:
+    with (
+        tempfile.TemporaryDirectory(prefix="pagemint-") as name,
+        step("committing the patches", len(changes)) as advance,
+    ):
         index = {"GIT_INDEX_FILE": str(Path(name) / "index")}
         git(repository, "read-tree", parent, **index)
         for change in changes:
-            for number, (path, data) in enumerate(change.contents.items()):
-                blob = Path(name) / str(number)
-                blob.write_bytes(data)
-                argv = ("hash-object", "-w", "--no-filters", str(blob))
-                entry = f"100644,{git(repository, *argv).strip()},{path}"
-                git(repository, "update-index", "--add", "--cacheinfo", entry, **index)
+            blobs = [str(Path(name) / str(number)) for number in range(len(change.contents))]
+            for blob, data in zip(blobs, change.contents.values(), strict=True):
+                Path(blob).write_bytes(data)
+            hashes = git(repository, "hash-object", "-w", "--no-filters", *blobs).split()
+            # One call: each reads and writes the index of the whole tree.
+            entries = [
+                word
+                for hash_, path in zip(hashes, change.contents, strict=True)
+                for word in ("--cacheinfo", f"100644,{hash_},{path}")
+            ]
+            git(repository, "update-index", "--add", *entries, **index)
             tree = git(repository, "write-tree", **index).strip()
             message = f"{change.step.message}\nSigned-off-by: {signer}\n"
             made = git(repository, "commit-tree", tree, "-p", parent, "-m", message, **who)
             parent = made.strip()
             heads[change.step.topic] = parent
+            advance(1)
     return heads
