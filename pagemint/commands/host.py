@@ -49,7 +49,8 @@ def main(request: Request) -> int:
     options.check_number("--rebinds", request.rebinds, 2, rows.MOST_RUNS)
     if request.device and request.size:
         raise Failure("--size is for private memory", "leave out --size, or --device")
-    devices = inventory.bound()
+    with step("looking for users of the devices"):
+        devices = inventory.bound()
     chosen = inventory.choose(devices, request.device) if request.device else None
     if chosen and not request.yes:
         raise Failure(

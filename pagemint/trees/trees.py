@@ -106,8 +106,9 @@ def unpatched(name: str, source: Source) -> Tree:
     if source.package_version:
         path, key = source.tree, source.package_version
     else:
-        names = own.files(source.tree)
-        key = f"own-{own.listing(source.tree, names)}"
+        with step(f"looking at the files of {source.tree}"):
+            names = own.files(source.tree)
+            key = f"own-{own.listing(source.tree, names)}"
 
         def make(work: Path) -> None:
             disk.need_space(work, ROOM, "a copy of the kernel tree")
