@@ -45,7 +45,7 @@ static const char * const deferred_init_mode_names[] = {
 
 static enum deferred_init_mode deferred_init_mode __ro_after_init;
 
-/* Counts the zones with sections that are not written yet. Off for good without any. */
+/* Counts the zones with sections that are not written yet, and never rises after boot. */
 DEFINE_STATIC_KEY_FALSE(deferred_sections_left);
 
 static int __init deferred_init_param(char *val)
@@ -64,8 +64,8 @@ static int __init deferred_init_param(char *val)
 early_param("deferred_init", deferred_init_param);
 
 /*
- * A feature that would touch all struct pages at the end of boot, would make it
- * expensive to free a section, or has not been tried.
+ * Return the name of a feature that would touch all struct pages at the end of
+ * boot, would make it expensive to free a section, or has not been tried.
  */
 static const char * __init deferred_sections_obstacle(void)
 {
@@ -130,6 +130,7 @@ static bool deferred_sections_claim(struct deferred_sections *d, unsigned long b
 /*
  * Write the struct pages of a section and free its pages. The caller owns it.
  * No buddy lies in another section, so the neighbours need not be written.
+ * The releases pair with the acquires of those who wait for it, or for all.
  */
 static void deferred_sections_init(struct deferred_sections *d,
 				   unsigned long bit)
@@ -138,7 +139,7 @@ static void deferred_sections_init(struct deferred_sections *d,
 	const unsigned long end_pfn = pfn + PAGES_PER_SECTION;
 
 	deferred_init_pages(d->zone, pfn, end_pfn);
-	/* Pairs with pfn_to_online_page(). */
+	/* The struct pages come first. Pairs with pfn_to_online_page(). */
 	smp_wmb();
 	online_mem_sections(pfn, end_pfn);
 
@@ -156,6 +157,7 @@ static bool deferred_sections_init_any(struct deferred_sections *d)
 
 	while (atomic_long_read(&d->nr_unclaimed)) {
 		bit = find_first_bit(d->unclaimed, d->nr);
+		/* Another owner has cleared the last bit, and is about to lower the count. */
 		if (bit >= d->nr)
 			break;
 		if (deferred_sections_claim(d, bit)) {
@@ -167,8 +169,8 @@ static bool deferred_sections_init_any(struct deferred_sections *d)
 }
 
 /*
- * Wait for others. A section takes a few milliseconds at most, and longer only if
- * its owner is preempted.
+ * Wait for other owners. A section takes a few milliseconds, unless its owner is
+ * preempted.
  */
 static void deferred_sections_relax(void)
 {
@@ -178,10 +180,12 @@ static void deferred_sections_relax(void)
 /**
  * deferred_sections_init_range() - have the struct pages of a range initialised
  * @start_pfn: first PFN
- * @end_pfn: end of the range
+ * @end_pfn: the PFN behind the last page
  *
- * Afterwards no page in the range is deferred: those that were are in the
- * allocator. For walkers that cannot leave pages out that are not online.
+ * On return no page of the range is deferred: those that were are in the
+ * allocator. This is for callers that need all pages, not only those online.
+ *
+ * Context: may sleep.
  */
 void deferred_sections_init_range(unsigned long start_pfn, unsigned long end_pfn)
 {
@@ -230,7 +234,7 @@ static int deferred_sections_thread(void *data)
 	smp_store_release(&zone->deferred, NULL);
 	static_branch_dec(&deferred_sections_left);
 
-	/* This waits for memory that is going offline, which can take long. */
+	/* Comes last: it can wait long, for memory that is going offline. */
 	mem_hotplug_begin();
 	set_zone_contiguous(zone);
 	/* The zone has more pages now. */
@@ -240,7 +244,7 @@ static int deferred_sections_thread(void *data)
 	return 0;
 }
 
-/* Hibernation looks at all memory, so it finds all of it initialised. */
+/* Hibernation looks at all memory, so initialise all of it first. */
 static int deferred_sections_pm_notify(struct notifier_block *nb,
 				       unsigned long action, void *data)
 {
@@ -284,8 +288,8 @@ deferred_sections_alloc(struct zone *zone, unsigned long start_pfn)
  * @zone: the zone
  * @start_pfn: first PFN of the zone whose struct page is not initialised
  *
- * The caller initialises the other sections: memblock has reserved pages in
- * them, whose struct pages are initialised already.
+ * The caller initialises the other sections. They have a hole, an end of the memory,
+ * or pages that memblock reserved, whose struct pages are initialised already.
  */
 void __init deferred_sections_set_apart(struct zone *zone, unsigned long start_pfn)
 {
@@ -331,7 +335,7 @@ void __init deferred_sections_set_apart(struct zone *zone, unsigned long start_p
  * deferred_sections_start() - let sections be initialised
  *
  * Called once, when boot has set apart the sections of all zones and has initialised
- * all others. Boot could initialise one a second time that was claimed earlier.
+ * all others. If one were claimed earlier, boot could initialise it once more.
  */
 void __init deferred_sections_start(void)
 {
