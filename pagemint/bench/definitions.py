@@ -6,10 +6,11 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from pagemint.base.errors import Failure, MachineFailure, TreeFailure
+from pagemint.base.errors import TreeFailure
 from pagemint.bench.join import Named, symbols
 from pagemint.trees import objects
 from pagemint.trees.objects import Config
+from pagemint.trees.trees import blamed
 
 _PLACES = (
     "arch/x86/lib",
@@ -27,10 +28,12 @@ _PLACES = (
 
 def definitions(tree: Path, wanted: Collection[str]) -> dict[str, str]:
     """Return the object of a tree that seems to define each symbol, if there is one."""
+    if not wanted:
+        return {}
     texts: dict[str, dict[Path, str]] = {_name(symbol): {} for symbol in wanted}
     for file in (file for place in _PLACES for file in sorted((tree / place).rglob("*.[cS]"))):
         # x86's code for 32 bits is left out.
-        if texts and not file.stem.endswith("_32"):
+        if not file.stem.endswith("_32"):
             text = file.read_text(errors="replace")
             for name in texts.keys() & set(re.findall(r"\w+", text)):
                 texts[name][file] = text
@@ -106,16 +109,15 @@ def _built(tree: Named, config: Config, places: Sequence[str]) -> list[str]:
         TreeFailure: one does not compile.
     """
     try:
-        objects.build(tree.tree, config, places)
-        return [*places]
-    except MachineFailure:
-        raise
-    except Failure as failure:
+        with blamed(tree.name):
+            objects.build(tree.tree, config, places)
+    except TreeFailure as failure:
         if objects.in_source(failure):
-            raise TreeFailure(failure.message, failure.remedy, tree.name) from failure
+            raise
         if len(places) == 1:
             return []  # its symbols stay undefined
-    return [built for place in places for built in _built(tree, config, [place])]
+        return [built for place in places for built in _built(tree, config, [place])]
+    return [*places]
 
 
 def _of(files: Iterable[Path], *, defined: bool) -> set[str]:
