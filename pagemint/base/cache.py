@@ -10,9 +10,10 @@ import hashlib
 import os
 import re
 import shutil
+import subprocess
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
@@ -32,14 +33,13 @@ class Entry:
         kind: the directory above it.
         path: the directory.
         used: when it was used last, in seconds since 1970.
-        files: bytes on the disk, by inode number. Entries share files as hard links, so an inode
-            can be in several entries.
+        size: bytes on the disk, without hard links to files of entries that were used later.
     """
 
     kind: str
     path: Path
     used: float
-    files: dict[int, int] = field(repr=False)
+    size: int
 
 
 def root() -> Path:
@@ -141,26 +141,25 @@ def entry(kind: str, key: str, make: Callable[[Path], None], *, in_place: bool =
 
 
 def entries() -> list[Entry]:
-    """Return all entries, the least recently used first; reads the size of each file."""
-    directories = []
-    sizes: dict[int, int] = {}
+    """Return all entries, the least recently used first; looks at each file."""
+    used = {}
     for path in root().glob("*/*"):
         # apt keeps its lists in a directory beside the entries.
         if path.is_dir() and path.parent.name != "apt":
             stamp = path / _STAMP
             # Another process may be renaming or removing it.
             with suppress(FileNotFoundError):
-                used = (stamp if stamp.exists() else path).stat().st_mtime
-                directories.append(Entry(path.parent.name, path, used, _files(path, sizes)))
-    return sorted(directories, key=lambda entry: (entry.used, entry.path))
-
-
-def size(of: Iterable[Entry]) -> int:
-    """Return the bytes of entries on the disk; files that they share count once."""
-    files: dict[int, int] = {}
-    for directory in of:
-        files |= directory.files
-    return sum(files.values())
+                used[path] = (stamp if stamp.exists() else path).stat().st_mtime
+    newest = sorted(used, key=lambda path: (used[path], path), reverse=True)
+    if not newest:
+        return []
+    # du counts a file once, for the first directory that has it. It complains, and goes on, about
+    # files that another process removes meanwhile.
+    argv = ["du", "--summarize", "--block-size=1", "--files0-from=-"]
+    done = subprocess.run(argv, input="\0".join(map(str, newest)), capture_output=True, text=True)
+    lines = (line.split("\t", 1) for line in done.stdout.splitlines())
+    sizes = {Path(path): int(size) for size, path in lines}
+    return [Entry(path.parent.name, path, used[path], sizes.get(path, 0)) for path in newest[::-1]]
 
 
 def remove(gone: Entry) -> bool:
@@ -243,28 +242,6 @@ def named(paths: Iterable[Path]) -> Iterator[str | Path]:
 def _lock_now(file: IO[bytes]) -> None:
     """Lock a file for this process alone, or raise BlockingIOError."""
     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-
-def _files(path: Path, sizes: dict[int, int]) -> dict[int, int]:
-    """Return the bytes on the disk of each file below a directory, by the number of its inode.
-
-    `sizes` holds the inodes looked up so far; new ones are added. Most files of a patched tree are
-    hard links to files of another tree, and need not be looked up again.
-    """
-    files = {}
-    folders = [os.fspath(path)]
-    while folders:
-        # Another process may be removing these files.
-        with suppress(FileNotFoundError), os.scandir(folders.pop()) as inner:
-            for child in inner:
-                with suppress(FileNotFoundError):
-                    inode = child.inode()
-                    if inode not in sizes:
-                        sizes[inode] = child.stat(follow_symlinks=False).st_blocks * 512
-                    files[inode] = sizes[inode]
-                    if child.is_dir(follow_symlinks=False):
-                        folders.append(child.path)
-    return files
 
 
 def _remove(path: Path) -> None:

@@ -49,17 +49,17 @@ def main(request: Request) -> int:
 
 def _prune(entries: list[Entry], age: float | None, limit: int | None) -> None:
     """Remove entries, which are sorted by their last use, from the first one on."""
-    before, kept = cache.size(entries), list(entries)
+    before, kept = _size(entries), list(entries)
     with step("removing entries"):
         for entry in entries:
             old = age is not None and time.time() - entry.used > age * _DAY
-            if not old and (limit is None or cache.size(kept) <= limit):
+            if not old and (limit is None or _size(kept) <= limit):
                 break
             if cache.remove(entry):
                 kept.remove(entry)
             else:
                 note(f"{entry.kind}/{entry.path.name} is in use and stays")
-    after = cache.size(kept)
+    after = _size(kept)
     note(
         f"removed {len(entries) - len(kept)} of {len(entries)} entries, "
         f"{format_size(before - after)}; {format_size(after)} are left"
@@ -68,11 +68,15 @@ def _prune(entries: list[Entry], age: float | None, limit: int | None) -> None:
         note(f"that is more than {format_size(limit)}: other processes use the rest")
 
 
+def _size(entries: list[Entry]) -> int:
+    return sum(entry.size for entry in entries)
+
+
 def _table(entries: list[Entry]) -> Table:
     table = Table(
         "kind",
         title=f"The cache in {cache.root()}",
-        caption="how long ago; files that kinds share count once in all",
+        caption="how long ago; a file that entries share counts once",
     )
     for name in ("entries", "size", "newest use", "oldest use"):
         table.add_column(name, justify="right", no_wrap=True)
@@ -87,7 +91,7 @@ def _cells(entries: list[Entry]) -> list[str]:
     """Return the number of entries, their size, and how long ago the last and first use was."""
     ages = sorted(max(time.time() - entry.used, 0) for entry in entries)
     shown = [_age(ages[0]), _age(ages[-1])] if ages else ["", ""]
-    return [str(len(entries)), format_size(cache.size(entries)), *shown]
+    return [str(len(entries)), format_size(_size(entries)), *shown]
 
 
 def _age(seconds: float) -> str:

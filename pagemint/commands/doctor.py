@@ -193,7 +193,7 @@ def check_cache() -> Check:
 def _check_disk() -> Check:
     free = shutil.disk_usage(disk.existing(cache.root())).free
     with step("measuring the cache"):
-        held = format_size(cache.size(cache.entries()))
+        held = format_size(sum(entry.size for entry in cache.entries()))
     needed = f"{format_size(_DISK)} needed for {cache.root()}, which holds {held}"
     text = f"{format_size(free)} free, {needed}"
     remedy = "free some, or set XDG_CACHE_HOME to another disk"
