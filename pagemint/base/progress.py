@@ -61,13 +61,29 @@ def doing(detail: Callable[[], str]) -> Iterator[None]:
         _details.remove(detail)
 
 
+class _Doing:
+    """The part of a stage that is under way, which rich asks for as it draws."""
+
+    def __rich__(self) -> str:
+        return _details[-1]().replace("[", "\\[") if _details else ""
+
+
 @contextmanager
 def _live(text: str, total: float | None) -> Iterator[Callable[[float], None]]:
+    """Show a stage, with a bar if its amount is known, until the block ends."""
     # Imported late: `make patches` has only the standard library.
-    from pagemint.base import live
+    from rich import progress
+    from rich.console import Console
+    from rich.table import Column
 
-    with live.line(text, total, lambda: _details[-1]() if _details else "") as advance:
-        yield advance
+    name, elapsed = progress.TextColumn("{task.description}"), progress.TimeElapsedColumn()
+    bar = (name, progress.BarColumn(), progress.TaskProgressColumn(), elapsed)
+    part = progress.RenderableColumn(_Doing(), table_column=Column(no_wrap=True, max_width=40))
+    columns = (progress.SpinnerColumn(), name, part, elapsed) if total is None else bar
+    with progress.Progress(*columns, console=Console(stderr=True), transient=True) as shown:
+        # Rich would read brackets as markup.
+        task = shown.add_task(text.replace("[", "\\["), total=total)
+        yield lambda amount: shown.advance(task, amount)
 
 
 @contextmanager
