@@ -126,3 +126,11 @@ def test_vfio_unpins_the_pages_of_devdax() -> None:
     guest = Guest("tcg", DEVICE, 600, options="-device intel-iommu -device edu", append=words)
     records, _ = guest.run(guest_kernel("patched", *FRAGMENTS, "vfio"), "devdax-vfio", 1, DEVICE)
     assert passed(records) == {"VFIO": "512 pages"}
+
+
+@pytest.mark.usefixtures("in_user_cache")
+def test_a_mapping_of_a_dynamic_device_outlives_its_driver() -> None:
+    # Firmware marks memory for dax_hmem as RAM with a special purpose, a type of its own.
+    guest = Guest("tcg", DEVICE, 600, append="memmap=256M%1G-1+0xefffffff")
+    records, _ = guest.run(guest_kernel("patched", *FRAGMENTS, "hmem"), "devdax-dynamic", 1, DEVICE)
+    assert passed(records) == {"a mapping outlives its driver": "a page fault gets SIGBUS"}

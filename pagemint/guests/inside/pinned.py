@@ -5,6 +5,7 @@ import ctypes
 import fcntl
 import mmap
 import os
+import signal
 import struct
 import time
 from collections.abc import Callable, Iterator
@@ -24,7 +25,16 @@ from pagemint.guests.inside.checks import (
     pattern,
     status_of,
 )
-from pagemint.guests.inside.devices import ALIGN, LARGE_ALIGN, PROBE, Device, the_one, wait_until
+from pagemint.guests.inside.devices import (
+    ALIGN,
+    DAX,
+    LARGE_ALIGN,
+    PROBE,
+    Device,
+    run,
+    the_one,
+    wait_until,
+)
 
 GUP_TEST = PROBE.with_name("gup_test")
 # The numbers of mm/gup_test.h.
@@ -67,6 +77,11 @@ def forks() -> Iterator[Record]:
     """Fork a process that maps compounds of 1 GiB, so that its page tables are copied."""
     for record in check("a fork takes no reference away", _freed, _fork):
         yield {**record, "base": "Bad rss-counter state"}
+
+
+def dynamic() -> Iterator[Record]:
+    """Touch a mapping of a device that is unbound. A dynamic device has no pgmap then."""
+    yield from check("a mapping outlives its driver", _outlive)
 
 
 def vfio() -> Iterator[Record]:
@@ -209,6 +224,18 @@ def _wait(device: Device) -> str:
     wait_until(lambda: not unbind.is_alive(), "the unbind waits for pages that are not pinned")
     device.bind()
     return "it was done after they were unpinned"
+
+
+def _outlive() -> str:
+    dax = the_one("dax*.*").name
+    # The kernel makes the memory of such a device System RAM.
+    run("daxctl", "reconfigure-device", "--mode=devdax", "--force", dax)
+    with _mapped() as memory:
+        memory[0] = 1
+        (DAX / "drivers/device_dax/unbind").write_text(dax)
+        status = status_of(child(lambda: memory[0]))
+    expect(status == -signal.SIGBUS, f"the process ended with {status}")
+    return "a page fault gets SIGBUS"
 
 
 def _fork() -> str:

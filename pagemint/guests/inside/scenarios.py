@@ -254,6 +254,7 @@ SCENARIOS: dict[str, Callable[[Settings], Iterator[Record]]] = {
     ),
     "shared-devdax-dev": lambda s: shared_devdax(s.modes, "map=dev"),
     "shared-devdax-mem": lambda s: shared_devdax(s.modes, "map=mem"),
+    "devdax-dynamic": lambda _: pinned.dynamic(),
     "devdax-vfio": lambda s: on_device("dax", "map=dev", s.modes, lambda _: pinned.vfio()),
     "devdax-mem-mapping": lambda s: on_device("dax", "map=mem", s.modes, checks.mapping),
     "private": lambda s: private(
