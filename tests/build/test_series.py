@@ -25,6 +25,8 @@ _BRANCHES = [f"pagemint-{fake_tree.LINE}-{topic}" for topic in _TOPICS]
 _BRANCH = _BRANCHES[-1]
 _STEPS = patches.of(fake_tree.LINE)
 _NEW = {path for step in _STEPS for path in step.files}
+_FEW = patches.topics(["device"])
+"""Topics for tests that take long, and to which topics are alike."""
 
 
 @pytest.fixture(autouse=True)
@@ -212,8 +214,9 @@ def test_the_branch_is_checked_out_and_stands_on_those_of_other_topics(checkout:
 @pytest.mark.parametrize("line", patches.lines())
 def test_topics_apply_alone_and_in_any_company(tmp_path: Path, line: str) -> None:
     tree = fake_tree.make(tmp_path / "linux", line)
-    for pair in itertools.combinations_with_replacement(_TOPICS, 2):
-        patches.plan(tree, line, patches.topics(pair))
+    pairs = itertools.combinations_with_replacement(_TOPICS, 2)
+    for chosen in {tuple(patches.topics(pair)) for pair in pairs}:
+        patches.plan(tree, line, chosen)
 
 
 def test_the_cover_letters_are_where_git_and_b4_look_for_them(checkout: Path) -> None:
@@ -266,8 +269,8 @@ def test_a_hook_of_another_repository_may_call(
 
 def _outcome(tree: Path, output: Path) -> tuple[dict[str, str], dict[str, bytes], str]:
     """Return the mails of a tree, its files once it has the branches, and the last commit."""
-    written = branches.mails(sources.from_tree(tree), output)
-    branches.commit(tree)
+    written = branches.mails(sources.from_tree(tree), output, _FEW)
+    branches.commit(tree, _FEW)
     mails = {str(mail.relative_to(output)): mail.read_text() for mail in written}
     return mails, contents(tree), git.git(tree, "rev-parse", "HEAD")
 
@@ -395,7 +398,8 @@ def test_a_tree_that_cannot_have_the_branch_is_refused_and_kept(
 @pytest.mark.parametrize("line", LINES)
 def test_an_edit_that_does_not_apply_is_named(tmp_path: Path, line: str) -> None:
     tree = fake_tree.make(tmp_path / "linux", line)
-    for needed in fake_tree.needed(line):
+    one_each = {needed.topic: needed for needed in fake_tree.needed(line)}
+    for needed in one_each.values():
         before = (tree / needed.path).read_text()
         fake_tree.spoil(tree, needed)
         with pytest.raises(Failure) as caught:
@@ -522,7 +526,8 @@ def test_an_interruption_leaves_no_half_made_branch(
         f"\techo >>{tmp_path}/reached\n\tkill -{number:d} $PPID\n\tsleep 0.2\nesac\n"
         f'exec {real} "$@"',
     )
-    ended = pagemint("series", "--tree", tree, PATH=f"{tmp_path}/bin:{os.environ['PATH']}")
+    path = f"{tmp_path}/bin:{os.environ['PATH']}"
+    ended = pagemint("series", "--tree", tree, "--topic", "device", PATH=path)
     assert (tmp_path / "reached").exists()
     assert ended.returncode == 130
     # On a slow machine a line about the slow stage may come first.
@@ -530,11 +535,12 @@ def test_an_interruption_leaves_no_half_made_branch(
     assert ended.stderr.count("pagemint: ") == 1
     if when in ("update-ref", "config --replace-all", "checkout"):
         assert _git(tree, "status", "--porcelain") == ""
-        assert len(_commits(tree, "base" if kind == "plain" else "main")) == len(_STEPS)
+        made = _commits(tree, "base" if kind == "plain" else "main", _BRANCHES[1])
+        assert len(made) == len(patches.of(fake_tree.LINE, _FEW))
     else:
         assert (tree / ".git").exists() == (kind == "checkout")
         assert _state(tree) == before
-        branches.commit(tree)
+        branches.commit(tree, _FEW)
 
 
 # Mails.
@@ -562,11 +568,9 @@ def test_mails_make_the_same_tree_as_the_branch(checkout: Path, tmp_path: Path) 
     _git(checkout, "am", "-q", "--empty=drop", *map(str, mails))
     _git(checkout, "checkout", "-q", "main")
     branches.commit(checkout)
-    mailed, committed = _commits(checkout, "main", "by-mail"), _commits(checkout, "main")
-    for a, b in zip(mailed, committed, strict=True):
-        assert _git(checkout, "diff", a, b) == ""
-        texts = [_git(checkout, "show", "-s", "--format=%B", each) for each in (a, b)]
-        assert texts[0] == texts[1]
+    # The tree and the message of each commit.
+    made = [_git(checkout, "log", "--format=%T%n%B", f"main..{b}") for b in ("by-mail", _BRANCH)]
+    assert made[0] == made[1] != ""
 
 
 def test_the_first_mail_of_a_topic_is_its_cover_letter(plain: Path, tmp_path: Path) -> None:
