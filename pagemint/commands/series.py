@@ -7,7 +7,7 @@ from pathlib import Path
 from pagemint.base.errors import Failure
 from pagemint.base.progress import note
 from pagemint.base.request import option
-from pagemint.send import branches, code_lines
+from pagemint.send import branches
 from pagemint.trees import patches, sources
 
 
@@ -26,7 +26,6 @@ class Request:
         None, "make branches in this tree", "DIR", only="target", required=True
     )
     output: Path | None = option(None, "write mails", "DIR", only="target")
-    stat: bool = option(False, "count the lines of code of each topic", only="target")
 
 
 def main(request: Request) -> int:
@@ -39,9 +38,6 @@ def main(request: Request) -> int:
         )
     line = request.kernel or patches.lines()[-1]
     chosen = patches.topics(request.topic.split(",") if request.topic else None)
-    if request.stat:
-        code_lines.show(sources.get(line), chosen)
-        return 0
     if request.output:
         # Checked first: fetching a source takes long.
         branches.check_output(request.output)

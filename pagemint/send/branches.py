@@ -147,12 +147,9 @@ def _make_repository(tree: Path, message: str, who: dict[str, str]) -> None:
 
 
 def _switch(tree: Path, branches: dict[str, tuple[str, str]]) -> None:
-    """Make branches, and check out the last one.
+    """Make all branches, or none, and check out the last one.
 
-    Args:
-        tree: the git checkout.
-        branches: the commit and the description of each branch, by its name. All of them are
-            made, or none.
+    `branches` has the commit and the description of each, by its name.
     """
     made = []
     try:
@@ -173,11 +170,6 @@ def _switch(tree: Path, branches: dict[str, tuple[str, str]]) -> None:
 
 def _commit_all(repository: Path, changes: list[Change], who: dict[str, str]) -> dict[str, str]:
     """Commit each change on top of HEAD, through a separate index.
-
-    Args:
-        repository: the git checkout.
-        changes: the changes of the patches.
-        who: variables with the author and the committer.
 
     Returns:
         the last commit of each topic.

@@ -4,7 +4,6 @@
 import re
 import shutil
 from pathlib import Path
-from unittest.mock import Mock
 
 import fake_result
 import pytest
@@ -13,9 +12,8 @@ from stand_ins import Patch
 from pagemint.base import files
 from pagemint.bench import timed
 from pagemint.results.rows import Result
-from pagemint.send import code_lines, kept
-from pagemint.trees import edited, patches
-from pagemint.trees.patches import Change
+from pagemint.send import kept
+from pagemint.trees import edited
 
 _LINE = "7.3"
 _PGMAP = "kernel/series/fixes/01-pgmap"
@@ -133,14 +131,6 @@ def test_a_workload_without_a_digest_or_that_is_gone_has_changed() -> None:
 )
 def test_comments_are_not_code(text: str, code: list[str]) -> None:
     assert edited.lines_of_code("mm/a.c", text) == code
-
-
-def test_the_lines_of_a_topic_are_those_of_its_steps(tmp_path: Path, monkeypatch: Patch) -> None:
-    (tmp_path / "a.c").write_text("int a;\nint b;\nint c;\n")
-    steps = [b"int a;\n/* b */\nint d;\n", b"int d;\n"]
-    changes = [Change(Mock(topic="some"), {"a.c": contents}) for contents in steps]
-    monkeypatch.setattr(patches, "plan", lambda *_: changes)
-    assert code_lines.count(Mock(tree=tmp_path), []) == {"some": (2, 1, 3)}
 
 
 def test_an_option_of_a_test_is_not_code() -> None:
