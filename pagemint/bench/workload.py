@@ -146,7 +146,7 @@ def fill_loops(host: Host, settings: Settings, threads: Sequence[int]) -> Iterab
     """Return the plain loops that fill the memmap of the device."""
     pages = settings.device_bytes // PAGE
     for count in threads:
-        for name in host.ask("fill_loops")["loop"].split(","):
+        for name in host.ask("loops", fills=1)["loop"].split(","):
             limit = Limit(
                 "fill",
                 name,

@@ -57,15 +57,6 @@ const struct native_tree *tree_at(size_t i)
 	return __start_native_trees + i < __stop_native_trees ? __start_native_trees + i : NULL;
 }
 
-const struct native_tree *tree_named(const char *name)
-{
-	const struct native_tree *tree;
-
-	for (size_t i = 0; (tree = tree_at(i)) && strcmp(tree->name, name);)
-		i++;
-	return tree;
-}
-
 void command_refuse(struct native_request *r, const char *kind, const char *why)
 {
 	r->kind = kind;
@@ -184,7 +175,8 @@ static const struct native_command *find_command(struct native_request *r, const
 	const struct native_tree *tree;
 
 	if (tree_name) {
-		tree = tree_named(tree_name);
+		for (size_t i = 0; (tree = tree_at(i)) && strcmp(tree->name, tree_name);)
+			i++;
 		if (!tree)
 			refuse(r, "does not know the tree", tree_name);
 		c = tree->commands;

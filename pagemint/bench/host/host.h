@@ -10,15 +10,8 @@
 
 #define PAGE	4096UL
 
-/* system.c: map memory at an address; unless @writable, any access to it faults. */
+/* main.c: map memory at an address; unless @writable, any access to it faults. */
 void fixed_map(unsigned long addr, unsigned long size, int writable);
-/*
- * Map memory at an address: shared memory fd= of the command if it is given, else
- * private huge pages, all of them touched. Answers huge=, the bytes in huge pages.
- */
-void map_answering(struct native_request *r, void *at, unsigned long size);
-/* Whether the CPU has a feature, by its name in __builtin_cpu_supports(). */
-int cpu_has(const char *feature);
 
 /* command.c */
 /* The tree whose code is being patched, or NULL; errors name it. */
@@ -38,7 +31,6 @@ void command_refuse(struct native_request *r, const char *kind, const char *why)
 void answer_word(struct native_request *r, const char *name, const char *word);
 /* The trees, in the order of the link. */
 const struct native_tree *tree_at(size_t i);	/* NULL after the last one */
-const struct native_tree *tree_named(const char *name);
 
 /* Per-CPU data, which kernel code reaches through %gs; see NATIVE_GS. */
 #define PER_CPU __attribute__((section("per_cpu")))
@@ -53,11 +45,9 @@ void code_read_sites(const char *sites);
 /* late.c: the calling thread lets others run. */
 void late_switch(void);
 
-/* window.c: the struct page of @pfn. */
-void *window_page(unsigned long pfn);
-
-/* memory.c: the memory of the page @pfn. */
+/* memory.c: the memory of the page @pfn, and its struct page. */
 void *memory_page(unsigned long pfn);
+void *window_page(unsigned long pfn);
 /* Whether the exception table has a fixup for a fault at @addr; if so, set the registers. */
 int memory_fixup(unsigned long addr, unsigned long *ip, unsigned long *cx);
 

@@ -78,16 +78,16 @@ DEFINE_COPY(avx, "avx", __m256i, _mm256_load_si256, _mm256_store_si256)
 DEFINE_COPY(avx512, "avx512f", __m512i, _mm512_load_si512, _mm512_store_si512)
 
 static const struct loop {
-	const char *name, *feature;
+	const char *name;
 	void (*fill)(void *dst, size_t bytes);
 	void (*copy)(void *dst, const void *src, size_t bytes);
 } loops[] = {
-	{ "movnti", "sse2", fill_movnti, NULL },
-	{ "movsb", "sse2", NULL, copy_movsb },
-	{ "movsq", "sse2", NULL, copy_movsq },
-	{ "sse2", "sse2", fill_sse2, copy_sse2 },
-	{ "avx", "avx", fill_avx, copy_avx },
-	{ "avx512", "avx512f", fill_avx512, copy_avx512 },
+	{ "movnti", fill_movnti, NULL },
+	{ "movsb", NULL, copy_movsb },
+	{ "movsq", NULL, copy_movsq },
+	{ "sse2", fill_sse2, copy_sse2 },
+	{ "avx", fill_avx, copy_avx },
+	{ "avx512", fill_avx512, copy_avx512 },
 };
 
 enum { LOOPS = sizeof(loops) / sizeof(*loops) };
@@ -97,22 +97,21 @@ static int does(const struct loop *loop, int fills)
 	return fills ? !!loop->fill : !!loop->copy;
 }
 
-static void answer_loops(struct native_request *r, int fills)
+/* __builtin_cpu_supports() takes only literals. */
+static int runs(const struct loop *loop)
 {
+	return !strcmp(loop->name, "avx512") ? __builtin_cpu_supports("avx512f") :
+	       !strcmp(loop->name, "avx") ? __builtin_cpu_supports("avx") : 1;
+}
+
+/* loops fills=: answers loop= for each loop that this CPU can run: of fills, or of copies. */
+NATIVE_COMMAND(loops)
+{
+	int fills = native_number(r, "fills");
+
 	for (size_t i = 0; i < LOOPS; i++)
-		if (does(&loops[i], fills) && cpu_has(loops[i].feature))
+		if (does(&loops[i], fills) && runs(&loops[i]))
 			answer_word(r, "loop", loops[i].name);
-}
-
-/* fill_loops, copy_loops: answer loop= for each loop of a kind that this CPU can run. */
-NATIVE_COMMAND(fill_loops)
-{
-	answer_loops(r, 1);
-}
-
-NATIVE_COMMAND(copy_loops)
-{
-	answer_loops(r, 0);
 }
 
 static const struct loop *chosen(struct native_request *r, int fills)

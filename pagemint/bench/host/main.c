@@ -1,13 +1,35 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* The host program: reads commands from standard input, one a line; see native.h. */
+/*
+ * The host program: reads commands from standard input, one a line; see native.h. The
+ * clock, and fixed memory.
+ */
 #define _GNU_SOURCE
 #include <asm/prctl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "host.h"
+
+long native_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000L + t.tv_nsec;
+}
+
+void fixed_map(unsigned long addr, unsigned long size, int writable)
+{
+	int prot = writable ? PROT_READ | PROT_WRITE : PROT_NONE;
+
+	if (mmap((void *)addr, size, prot, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE |
+		 MAP_FIXED_NOREPLACE, -1, 0) != (void *)addr)
+		host_die("system: a fixed address is taken");
+}
 
 extern const char __start_per_cpu[], __stop_per_cpu[];
 

@@ -115,15 +115,8 @@ void k__raw_spin_unlock(unsigned int *lock)
 	__atomic_store_n(lock, 0, __ATOMIC_RELEASE);
 }
 
-void k__raw_spin_lock_bh(unsigned int *lock)
-{
-	k__raw_spin_lock(lock);
-}
-
-void k__raw_spin_unlock_bh(unsigned int *lock)
-{
-	k__raw_spin_unlock(lock);
-}
+void k__raw_spin_lock_bh(unsigned int *lock) __attribute__((alias("k__raw_spin_lock")));
+void k__raw_spin_unlock_bh(unsigned int *lock) __attribute__((alias("k__raw_spin_unlock")));
 
 /* Each thread takes the next piece of the work when it has finished one. */
 

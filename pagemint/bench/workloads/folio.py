@@ -101,7 +101,7 @@ def _copy(variant: Variant, case: Case, order: int, host: Host) -> Timed:
 
 def _loops(host: Host, settings: Settings) -> Iterable[Loop]:
     for order in ORDERS:
-        for name in host.ask("copy_loops")["loop"].split(","):
+        for name in host.ask("loops", fills=0)["loop"].split(","):
             pages = _pages(order)
             limit = Limit(
                 "copy",
