@@ -2,7 +2,6 @@
 """Writes a report: the page of some results, and its plots."""
 
 import os
-import re
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,8 +13,6 @@ from pagemint.results.rows import Result
 
 REMEDY = "pip install 'pagemint[report]', then: pagemint report RESULT.json -o DIR"
 """The remedy if a module is missing that draws reports."""
-
-_PLOT_FILES = re.compile(r'<a href="([^"/]+)\.svg">SVG</a>')  # as the page links to them
 
 
 def directory(command: str, json: str | None) -> Path:
@@ -49,13 +46,6 @@ def write(results: Sequence[Result], target: Path) -> None:
     try:
         target.mkdir(parents=True, exist_ok=True)
         page_file = target / "index.html"
-        if page_file.is_file():
-            # Remove the plots of an earlier page. The page can be somebody else's, in another
-            # encoding; then it names no plots of ours.
-            for name in _PLOT_FILES.findall(page_file.read_text("utf-8", errors="replace")):
-                (target / f"{name}.svg").unlink(missing_ok=True)
-                (target / f"{name}.png").unlink(missing_ok=True)
-            page_file.unlink()
         for plot in plots:
             (target / f"{plot.name}.svg").write_text(plot.file, encoding="utf-8")
             (target / f"{plot.name}.png").write_bytes(plot.png)

@@ -24,7 +24,7 @@ from pagemint.commands.options import Output
 from pagemint.report import drawings, page
 from pagemint.report.plots import style
 from pagemint.report.plots.sheet import errors
-from pagemint.report.write import directory, write
+from pagemint.report.write import directory
 from pagemint.results import headlines, reader
 from pagemint.results.estimates import FEWEST, Estimate
 from pagemint.results.rows import Result
@@ -309,24 +309,6 @@ def test_the_report_of_a_run_stands_beside_its_result(tmp_path: Path) -> None:
     assert not state.exists()
     Output(command="bench").report(fake_result.result(**SMALL))
     assert (state / "index.html").exists()
-
-
-def test_a_report_takes_the_place_of_an_earlier_one_and_of_any_page(tmp_path: Path) -> None:
-    mine = tmp_path / "mine.svg"
-    mine.touch()
-    write([fake_result.result(**SMALL)], tmp_path)
-    names = {path.name for path in tmp_path.iterdir()}
-    assert len(names) > 3
-    index = tmp_path / "index.html"
-    plot = next(path.stem for path in tmp_path.glob("*.png"))
-    index.write_text(index.read_text(encoding="utf-8").replace(plot, "stale"), encoding="utf-8")
-    for suffix in (".svg", ".png"):
-        (tmp_path / f"{plot}{suffix}").rename(tmp_path / f"stale{suffix}")
-    write([fake_result.result(**SMALL)], tmp_path)
-    assert {path.name for path in tmp_path.iterdir()} == names
-    index.write_bytes(b"<p>caf\xe9</p>")
-    write([fake_result.result(**SMALL)], tmp_path)
-    assert "pagemint" in index.read_text(encoding="utf-8")
 
 
 def test_a_result_is_kept_though_nobody_reads_its_tables(
