@@ -70,13 +70,8 @@ def with_definitions(tree: Named, base: Named, config: Config, given: Collection
     """Return a tree with further objects: they define what its code needs, and base's does not.
 
     The others can use only these definitions of such an object. What it needs itself is added in
-    the same way, unless base defines it: new code calls new code.
-
-    Args:
-        tree: the tree to add objects to.
-        base: the base tree.
-        config: the configuration that both are built with.
-        given: the symbols for which the plain half has a stand-in.
+    the same way, unless base defines it: new code calls new code. `given` are the symbols for which
+    the plain half has a stand-in.
 
     Raises:
         TreeFailure: such an object does not compile.

@@ -44,13 +44,8 @@ def differences(
 ) -> Mapping[str, str]:
     """Return the first difference from base for each tree, in words; "" if there is none.
 
-    A tree that lacks the code, or whose code fails, is left out.
-
-    Args:
-        program: the host.
-        variants: the trees to compare, each in all its modes that are timed; the modes of a tree
-            follow one another.
-        left_out: receives the trees that are left out.
+    The modes of a tree follow one another in `variants`. `left_out` receives the trees that lack
+    the code, or whose code fails.
     """
     by_tree = {}
     for tree, modes in groupby(variants, lambda variant: variant.tree):

@@ -154,11 +154,7 @@ def _assembled(code: str, made: Path) -> Path:
 def join(glue: Glue, half: KernelHalf, between: Path, work: Path) -> Path:
     """Return one object with all kernel code of a tree, its symbols and tables renamed.
 
-    Args:
-        glue: the tree's glue.
-        half: the files of the kernel half.
-        between: the object that stands before each kernel object, from `gap`.
-        work: the directory below which the object is made.
+    It is made below `work`. `between`, from `gap`, stands before each kernel object.
     """
     tree = glue.named
     scratch = work / tree.prefix

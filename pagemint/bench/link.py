@@ -55,13 +55,8 @@ def link_placed(
     """Return hosts of some trees that differ only in the addresses of the kernel code.
 
     The placement of a small function alone can change its time by 10%. All trees of a host have
-    the code that they share at the same offset from a cache line.
-
-    Args:
-        trees: the base tree, and those that are compared with it.
-        config: the configuration that all are built with.
-        placements: number of hosts.
-        half: the files of the kernel half.
+    the code that they share at the same offset from a cache line. Base is the first of `trees`;
+    `placements` is the number of hosts.
 
     Raises:
         Failure: no tree has the source of a wanted object; or a build or the link fails.
@@ -170,14 +165,10 @@ def _link(
 def link_halves(
     kernel: Mapping[str, Path], plain: Sequence[Path], given: Collection[str], work: Path
 ) -> None:
-    """Link the halves of a host into a directory.
+    """Link the halves of a host into the directory `work`.
 
-    Args:
-        kernel: the kernel code of each tree, from `join.join`, by the tree's name, in the order
-            of their prefixes.
-        plain: the objects of the plain half.
-        given: the symbols for which that half has a stand-in.
-        work: the directory.
+    `kernel` has the code of each tree, from `join.join`, by its name, in the order of their
+    prefixes; `given` are the symbols for which the plain half has a stand-in.
 
     Raises:
         Failure: the linker fails, or the code has no return sites.
@@ -217,15 +208,7 @@ def stand_ins(plain: Sequence[Path]) -> set[str]:
 
 
 def _lacks(glues: Sequence[Glue], half: KernelHalf, given: set[str]) -> list[tuple[str, str, str]]:
-    """Return trees that cannot run the workloads of a file that other trees can run.
-
-    Args:
-        glues: the glue of every tree.
-        half: the files of the kernel half.
-        given: the symbols for which the plain half has a stand-in.
-
-    Returns:
-        the name of the tree, the file without suffix, and the reason.
+    """Return each tree that lacks what a workload file needs, the file's stem, and the reason.
 
     Raises:
         Failure: a file compiles with no tree; or one of the user's needs a symbol that no tree has.

@@ -24,12 +24,7 @@ def is_file(name: str) -> bool:
 
 
 def describe(program: Program, half: KernelHalf, trees: Sequence[str]) -> list[Workload]:
-    """Return the workloads of the user's files in a host.
-
-    Args:
-        program: the host.
-        half: the files that it was linked from.
-        trees: the names of the trees; one that can run a workload is asked about it.
+    """Return the workloads of the user's files in a host, as one of `trees` describes each.
 
     Raises:
         Failure: a file describes a workload that cannot run.

@@ -143,10 +143,7 @@ class Host:
     def _failure(self, words: str, tree: str, error: str) -> Failure:
         """Return the failure of a command, which blames the tree whose code ran, if any.
 
-        Args:
-            words: the command.
-            tree: the tree that the command names; "" if it names none.
-            error: the error, which begins with its kind; "" if the program just ended.
+        `error` begins with its kind, and is "" if the program just ended.
         """
         self.failed = True
         where = f"the native host failed at '{words}'"

@@ -115,16 +115,10 @@ def measure(
     done: Callable[[float], None],
     left_out: LeftOut,
 ) -> tuple[list[Row], list[Limit]]:
-    """Time a workload in rounds. A tree whose code fails is left out, and the others go on.
+    """Time a workload in rounds, and call `done` after each.
 
-    Args:
-        hosts: yields hosts that are set up; the next one is taken after workload.rounds rounds,
-            and after a failure.
-        workload: the workload.
-        settings: the settings.
-        budget: the number of rounds.
-        done: called after each round.
-        left_out: the trees that do not take part; receives those that fail.
+    The next host is taken after workload.rounds rounds, and after a failure. The tree whose code
+    failed then joins `left_out`, and the others go on.
 
     Returns:
         a row for each of its tasks, and its limits; none if nothing is left to compare.

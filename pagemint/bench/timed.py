@@ -15,11 +15,7 @@ _OBJECTS = re.compile(r"^NATIVE_OBJECTS\([^)]*\);", re.MULTILINE)  # their code 
 
 
 def digests(line: str) -> dict[str, str]:
-    """Return a digest for each of the lab's workloads, by its name; see `linked`.
-
-    Args:
-        line: the kernel line whose edits are meant, or one near to it.
-    """
+    """Return a digest for each of the lab's workloads, by its name, on a kernel line."""
     half, code = KernelHalf(), edited.edited(line)
     return {
         name: edited.digest_of(linked(code, half, workload)) for name, workload in known().items()

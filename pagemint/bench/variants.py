@@ -30,13 +30,9 @@ class Variants:
 
 
 def choose(program: Program, trees: Sequence[Tree], returns: str, *, all_modes: bool) -> Variants:
-    """Return the variants of all trees; base takes part twice.
+    """Return the variants of all trees; base, the first one, takes part twice.
 
-    Args:
-        program: the host.
-        trees: base, and the trees that are compared with it.
-        returns: the returns of this machine's kernel.
-        all_modes: take all modes of each tree, the default one first; else only the default one.
+    With `all_modes` they have all modes of each tree, the default one first.
 
     Raises:
         TreeFailure: the code of a tree cannot be patched, or does not tell its modes.

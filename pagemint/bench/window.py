@@ -19,12 +19,9 @@ POISON = 0xA5
 def shared_map(
     program: Program, window: int, *, trace: bool = False
 ) -> Iterator[tuple[Host, mmap.mmap]]:
-    """Start a host; yield it, and the memmap of `window` pages that it shares.
+    """Start a host; yield it, and the memmap of `window` pages from FIRST_PFN on that it shares.
 
-    Args:
-        program: the host.
-        window: pages from FIRST_PFN on.
-        trace: whether the page_ref_set event is active.
+    `trace` activates the page_ref_set event.
     """
     with os.fdopen(os.memfd_create("memmap"), "r+b") as file:
         file.truncate(window * STRUCT_PAGE)

@@ -26,12 +26,7 @@ class FirstScreen:
     """Prints the figures of a bench as they come. A line that is printed does not change."""
 
     def __init__(self, print_line: Callable[[str], None], *, steps: bool) -> None:
-        """Begin with an empty screen.
-
-        Args:
-            print_line: prints a line.
-            steps: whether to print steps of operations, too.
-        """
+        """Begin with an empty screen; `steps` is whether to print steps of operations, too."""
         self._print = print_line
         self._steps = steps
         self._size = 0  # bytes of the device in the title
@@ -66,10 +61,7 @@ class FirstScreen:
     def end(self, judged: Judged, json: str | None, report: Path | None) -> None:
         """Print the lines about the whole bench: fill limit, noise, best mode, trees, files.
 
-        Args:
-            judged: the whole result.
-            json: the result's file, as --json named it.
-            report: the directory of the report, or None if it was left out.
+        `json` is as --json named it; `report` is None if the report was left out.
         """
         about = [
             *([_STAND_IN] if any(map(judged.expected, judged.lines)) else []),

@@ -107,12 +107,7 @@ def _lines(
 ) -> Table:
     """Return a table with the lines of some cases, and a rule below each case.
 
-    Args:
-        judged: the result.
-        title: the title.
-        kind: the head of the column with the names of the cases.
-        members: the cases.
-        columns: the further columns.
+    `kind` is the head of the column with the names of the cases.
     """
     shown = _table(title, (kind, "variant"), columns)
     for case in members:

@@ -109,14 +109,9 @@ def draw_rows(
     ends: tuple[float, float],
     paint: Callable[[Axes], None],
 ) -> Plot:
-    """Draw a plot whose rows have names at the axis.
+    """Draw a plot whose rows have names at the axis, by their places from the top, in bars.
 
-    Args:
-        frame: the text around it.
-        height: its height, in bars.
-        names: the names by their places from the top.
-        ends: the places of the upper and the lower end.
-        paint: fills the axes.
+    `ends` are the places of the upper and the lower end; `paint` fills the axes.
     """
 
     def whole(axes: Axes) -> None:
