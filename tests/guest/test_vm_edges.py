@@ -134,3 +134,9 @@ def test_a_mapping_of_a_dynamic_device_outlives_its_driver() -> None:
     guest = Guest("tcg", DEVICE, 600, append="memmap=256M%1G-1+0xefffffff")
     records, _ = guest.run(guest_kernel("patched", *FRAGMENTS, "hmem"), "devdax-dynamic", 1, DEVICE)
     assert passed(records) == {"a mapping outlives its driver": "a page fault gets SIGBUS"}
+
+
+def test_memory_that_a_zone_protects_stays_deferred(kernels: Kernels) -> None:
+    guest = Guest("tcg", 1 << 27, 600, append="deferred_init=lazy")
+    records, _ = guest.run(kernels["patched"], "background-reserve", 1, DEVICE)
+    assert list(passed(records)) == ["protected memory stays deferred"]

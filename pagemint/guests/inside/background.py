@@ -11,10 +11,21 @@ import re
 import signal
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from pagemint.guests.inside import ordinary
-from pagemint.guests.inside.checks import PAGE, Record, check, child, expect, pattern, status_of
+from pagemint.guests.inside.checks import (
+    PAGE,
+    Record,
+    address_of,
+    bind_memory,
+    check,
+    child,
+    expect,
+    pattern,
+    status_of,
+)
 from pagemint.guests.inside.devices import ALIGN, MEMORY, PROBE, SECTION, meminfo, put, run, scan
 from pagemint.guests.inside.edges import OOM_SCORE
 
@@ -28,6 +39,7 @@ STEP = 64 << 20  # bytes that a hog without an end takes at a time
 CHANGED = 3  # memory blocks that go offline, or are removed, and come back
 FOREIGN = 0.02  # the share of pages for a node that may come from another one
 HOGS = 8
+BEYOND = 8  # huge pages beyond what a zone has
 LIMIT = 64 << 20  # bytes of a memory cgroup
 PIECE = 1024  # pages of a contiguous allocation
 _BASE = "it has no deferred_init="
@@ -68,6 +80,11 @@ def stray() -> Iterator[Record]:
         yield {"running": name}
         put(PROBE / "stray", str(pfn))
         yield {"read": name}
+
+
+def reserve() -> Iterator[Record]:
+    """Take huge pages of a zone, and more, while lowmem_reserve protects deferred memory."""
+    yield from check("protected memory stays deferred", _overfill)
 
 
 def deferred(node: int | None = None) -> int:
@@ -280,6 +297,34 @@ def _numa_foreign() -> int:
 
 def _take_transparent() -> str:
     return _hold(_room(0.75), huge=True)
+
+
+def _overfill() -> str:
+    """Fill ZONE_MOVABLE of the last node, of which most memory is moved there."""
+    blocks = [block for block in _blocks() if (block / "node1").exists()]
+    for block in blocks[len(blocks) // 3 :]:
+        with suppress(OSError):  # it has pages that cannot move
+            put(block / "state", "offline")
+            put(block / "state", "online_movable")
+    # ZONE_NORMAL is to keep as many pages for others as ZONE_MOVABLE has.
+    put(Path("/proc/sys/vm/lowmem_reserve_ratio"), "1 1 1")
+    before = deferred(1)
+    expect(before > 0, "no memory of the node is deferred")
+    text = Path("/proc/zoneinfo").read_text()
+    (free,) = re.findall(r"^Node 1, zone +Movable\n +pages free +(\d+)$", text, re.M)
+    size = int(free) * PAGE // ALIGN * ALIGN + BEYOND * ALIGN
+    with _anonymous(size + ALIGN) as memory:
+        address = address_of(memory)
+        start = -address % ALIGN
+        bind_memory(address + start, size, 1)
+        memory.madvise(mmap.MADV_HUGEPAGE)
+        for offset in range(start, start + size, ALIGN):
+            memory[offset] = 1
+            if deferred(1) != before:
+                break
+    grown = before - deferred(1)
+    expect(not grown, f"{grown >> 20} MiB got struct pages")
+    return f"{before >> 20} MiB"
 
 
 def _take_together() -> str:

@@ -269,6 +269,7 @@ SCENARIOS: dict[str, Callable[[Settings], Iterator[Record]]] = {
     ),
     "boot": lambda _: ordinary.boot(),
     "background": lambda _: background.everything(),
+    "background-reserve": lambda _: background.reserve(),
     "background-stray": lambda _: background.stray(),
     "migrate": lambda s: on_device(
         "dax", "map=dev", s.modes, lambda _: moves.migrate(min(s.rebinds, 10))
