@@ -80,7 +80,12 @@ def _live(text: str, total: float | None) -> Iterator[Callable[[float], None]]:
     bar = (name, progress.BarColumn(), progress.TaskProgressColumn(), elapsed)
     part = progress.RenderableColumn(_Doing(), table_column=Column(no_wrap=True, max_width=40))
     columns = (progress.SpinnerColumn(), name, part, elapsed) if total is None else bar
-    with progress.Progress(*columns, console=Console(stderr=True), transient=True) as shown:
+    # Each redraw asks for the part under way: it is read from a file while a guest is timed.
+    often = 1 if total is None else 10
+    console = Console(stderr=True)
+    with progress.Progress(
+        *columns, console=console, refresh_per_second=often, transient=True
+    ) as shown:
         # Rich would read brackets as markup.
         task = shown.add_task(text.replace("[", "\\["), total=total)
         yield lambda amount: shown.advance(task, amount)

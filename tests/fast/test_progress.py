@@ -56,7 +56,7 @@ def test_a_terminal_shows_steps_and_bars_and_the_part_that_is_under_way(
         advance(1)
         time.sleep(0.1)
     with step("other"), doing(lambda: "part [1]"):
-        time.sleep(0.2)
+        time.sleep(1.2)  # the part is asked for each second
     out, err = capsys.readouterr()
     assert out == ""
     assert "outer [b]" in err
