@@ -36,7 +36,8 @@ _FOLIO_SIZES = (64 << 10, 2 << 20, 1 << 30)
 _COPIES = """## Folio copies
 
 Speed of the patched kernel's copy over mainline's; below 1 it takes longer. CPUs without ERMS, and
-those that use `copy_mc_fragile()`, still copy page by page, but gain on write faults by the order.
+those that use `copy_mc_fragile()`, still copy page by page. On write faults of up to 2 MiB they
+gain by the order.
 
 | CPU | function | 64 KiB | 2 MiB | 1 GiB |
 |---|---|---:|---:|---:|"""
