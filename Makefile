@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
-.PHONY: help bench patches replicate check check-fast check-long check-mutants check-foreign check-vm module install-module deb docs lock docs-results figures clean
+.PHONY: help bench patches replicate check check-fast check-long check-mutants check-foreign check-vm module install-module deb docs lock docs-results clean
 
 KDIR ?= /lib/modules/$(shell uname -r)/build
 
 help:
 	@echo 'make bench       time base and patched kernel code, into out/bench.json (BENCH_ARGS=...)'
-	@echo 'make patches     write the patches and archives of them into out/patches, with git and python3 alone'
+	@echo 'make patches     write an archive of the patches for each kernel line into out/patches, with git alone'
 	@echo 'make replicate   time binds, first uses and unbinds, into out/replicate.json (REPLICATE_ARGS=...)'
 	@echo 'make check       lint, type-check and test (PYTEST_ARGS=...)'
 	@echo 'make check-fast  make check with the tests that build no kernel code'
@@ -18,7 +18,6 @@ help:
 	@echo 'make install-module  install the module, as root; see docs/stock.md'
 	@echo 'make deb         build the Debian packages pagemint-dkms and pagemint, into out/deb'
 	@echo 'make docs        write the manual page and shell completions into out/docs'
-	@echo 'make figures     write the figures in the messages of the series again, from docs/results'
 	@echo 'make docs-results write docs/results.md and the table of the README again, from docs/results'
 	@echo 'make lock        resolve the Python packages of a checkout again, into scripts/requirements*.txt'
 	@echo 'make clean       remove .venv, out, the module and the tool caches; the download cache stays'
@@ -28,10 +27,15 @@ bench:
 	@mkdir -p out
 	@.venv/bin/pagemint bench --json out/bench.json $(BENCH_ARGS)
 
+# The same commit makes the same archives.
 patches:
-	@python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
-		{ echo 'make patches needs Python 3.11 or newer as python3' >&2; exit 1; }
-	@PYTHONPATH=. python3 scripts/patch_files.py
+	@mkdir -p out/patches
+	@for line in 6.12 7.3; do \
+		name=pagemint-$$(sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)-linux-$$line; \
+		(cd kernel/series && git archive --prefix=$$name/ HEAD README.md topics $$line) | \
+			gzip -n >out/patches/$$name.tar.gz || exit; \
+	done
+	@cd out/patches && sha256sum *.tar.gz >SHA256SUMS && ls -d "$$PWD"/*
 
 replicate:
 	@sh scripts/setup
@@ -94,10 +98,6 @@ docs:
 docs-results:
 	@sh scripts/setup
 	@.venv/bin/python scripts/results_page.py
-
-figures:
-	@sh scripts/setup
-	@.venv/bin/python scripts/figures.py
 
 LOCK = out/lock/bin/uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-annotate \
 	--custom-compile-command 'make lock' $(LOCK_ARGS)

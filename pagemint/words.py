@@ -25,17 +25,17 @@ AGAIN = "base2"
 PATCHED = "patched"
 """The name of the tree with all topics of the series."""
 
-OWN = (BASE, AGAIN, PATCHED, "stock")
+PUBLISHED = "published"
+"""The topic, tree and mode that stand for Linux 7.4, which is expected to have Li Zhe's series."""
+
+OWN = (BASE, AGAIN, PATCHED, PUBLISHED, "stock")
 """The names of trees that the user does not choose; the last is that of a stock kernel."""
 
-MODES = ("slow", "cached", "streaming", "published")
-"""The values of memmap_init= in a kernel with all topics."""
+MODES = ("slow", "cached", "streaming")
+"""The values of memmap_init= in the patched tree."""
 
 DEFERRED_INIT = ("eager", "background", "lazy")
 """The values of deferred_init=. Only with the first does boot wait for all struct pages."""
-
-PUBLISHED = "published"
-"""The mode that stands for Linux 7.4, which is expected to have Li Zhe's series."""
 
 PUBLISHED_WORKLOADS = ("fsdax", "devdax", "devdax-1g", "private", "vmemmap")
 """The workloads whose code that series changes. Elsewhere Linux 7.3 stands for 7.4."""

@@ -8,8 +8,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from pagemint.base import files
 from pagemint.trees import patches
+from pagemint.trees.patches import Patch
 
 LINE = "7.3"
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+\d+(?:,\d+)? @@")
@@ -17,25 +17,23 @@ _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+\d+(?:,\d+)? @@")
 
 @dataclass
 class _Line:
-    """A line of a file; `step` is the path of the first step whose edit needs it."""
+    """A line of a file; `patch` is the name of the first patch whose edit needs it."""
 
     text: str | None = None
-    step: str = ""
+    patch: str = ""
 
 
 @dataclass(frozen=True)
 class Needed:
-    """A line of the unpatched tree without which the edit of a step does not apply.
+    """A line of the unpatched tree without which a patch does not apply.
 
     Attributes:
-        topic: the topic of the first step that needs it.
-        step: the name of that step.
+        topic: the topic of the first patch that needs it.
         path: its file.
         number: its number in the file, from 1.
     """
 
     topic: str
-    step: str
     path: str
     number: int
 
@@ -57,15 +55,15 @@ def make(tree: Path, line: str = LINE) -> Path:
 
 
 def needed(line: str = LINE) -> list[Needed]:
-    """Return a needed line for each step and each file that it edits, if there is one."""
-    order = [step.path for step in patches.of(line)]
+    """Return a needed line for each patch and each file that it edits, if there is one."""
+    order = [patch.name for patch in patches.of(line, patches.every_topic())]
     needs: dict[tuple[str, str], Needed] = {}
     for path, lines in _unpatched(line).items():
         for number, old in enumerate(lines, 1):
             # An empty line could match at many places.
             if old.text:
-                topic, step = old.step.split("/")
-                needs.setdefault((old.step, path), Needed(topic, step, path, number))
+                topic = old.patch.partition("/")[0]
+                needs.setdefault((old.patch, path), Needed(topic, path, number))
     return [needs[key] for key in sorted(needs, key=lambda key: (order.index(key[0]), key[1]))]
 
 
@@ -76,49 +74,45 @@ def spoil(tree: Path, line: Needed) -> None:
     (tree / line.path).write_text("\n".join(lines))
 
 
-def edited(diff: str) -> list[str]:
-    """Return the files that a diff edits."""
-    return re.findall(r"^\+\+\+ b/(\S+)$", diff, re.MULTILINE)
-
-
 def _unpatched(line: str) -> dict[str, list[_Line]]:
-    """Return the lines of each file before the first step; lines not in an edit have no text."""
+    """Return the lines of each file before the first patch; lines not in an edit have no text."""
     before: dict[str, list[_Line]] = {}
-    now: dict[str, list[_Line]] = {}
-    added = set()
-    for step in patches.of(line):
-        for new in step.files:
-            now[new] = [
-                _Line(text, step.path) for text in (files.KERNEL / new).read_text().split("\n")
-            ]
-            added.add(new)
-        path, at, left = "", 0, 0
-        shift = 0  # lines by which the hunks so far have moved the rest of the file
-        for text in step.diff.read_text().splitlines() if step.diff else ():
-            hunk = _HUNK.match(text)
-            if left == 0 and text.startswith("+++ b/"):
-                path, shift = text.removeprefix("+++ b/"), 0
-                before.setdefault(path, [])
-                now.setdefault(path, [])
-            elif left == 0 and hunk:
-                at, left = int(hunk[1]) - 1 + shift, int(hunk[2] or 1)
-                if path not in added:
-                    # Both lists share these lines.
-                    more = [_Line() for _ in range(at + left - len(now[path]))]
-                    before[path] += more
-                    now[path] += more
-            elif text.startswith("+") and not text.startswith("+++"):
-                now[path].insert(at, _Line(text[1:], step.path))
-                at, shift = at + 1, shift + 1
-            elif left and text[:1] in (" ", "-", ""):
-                old = now[path][at]
-                if old.text is None:
-                    old.text, old.step = text[1:], step.path
-                assert old.text == text[1:], f"{step.path}: {path}: {text!r} is {old.text!r}"
-                left -= 1
-                if text.startswith("-"):
-                    del now[path][at]
-                    shift -= 1
-                else:
-                    at += 1
-    return {path: lines for path, lines in before.items() if path not in added}
+    for chosen in (None, *(patches.topics([name]) for name in patches.beside())):
+        now = {path: list(lines) for path, lines in before.items()}
+        for patch in patches.of(line, chosen):
+            for edit in patch.edits:
+                if edit.new:
+                    now[edit.path] = [_Line(text[1:]) for text in edit.hunks.splitlines()[1:]]
+                    continue
+                if edit.path not in now:
+                    now[edit.path], before[edit.path] = [], []
+                _apply(patch, edit.path, edit.hunks, now[edit.path], before.get(edit.path))
+    return before
+
+
+def _apply(
+    patch: Patch, path: str, hunks: str, now: list[_Line], before: list[_Line] | None
+) -> None:
+    """Apply the hunks of a patch to a file, and add the lines that they need to the file before."""
+    at, shift = 0, 0  # shift: lines by which the hunks so far have moved the rest of the file
+    for text in hunks.splitlines():
+        if hunk := _HUNK.match(text):
+            at = int(hunk[1]) - 1 + shift
+            if before is not None:
+                # Both lists share these lines.
+                more = [_Line() for _ in range(at + int(hunk[2] or 1) - len(now))]
+                before += more
+                now += more
+        elif text.startswith("+"):
+            now.insert(at, _Line(text[1:], patch.name))
+            at, shift = at + 1, shift + 1
+        else:
+            old = now[at]
+            if old.text is None:
+                old.text, old.patch = text[1:], patch.name
+            assert old.text == text[1:], f"{patch.name}: {path}: {text!r} is {old.text!r}"
+            if text.startswith("-"):
+                del now[at]
+                shift -= 1
+            else:
+                at += 1

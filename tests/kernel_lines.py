@@ -3,18 +3,13 @@
 
 import os
 
-import mutant
-
 from pagemint.trees import patches, sources
 
 LONG = bool(os.environ.get("PAGEMINT_LONG"))
 """Whether this is the long run: `make check-long`."""
 
-LINES = patches.lines()[-1 if mutant.JUDGED else 0 :]
-"""All lines, oldest first."""
+LINES = patches.lines() if LONG else patches.lines()[-1:]
+"""The lines, oldest first. Only the long run tests the frozen backport."""
 
-WHOLE = LINES if LONG else LINES[-1:]
-"""The lines for tests that take minutes on each line, or that are alike on all lines."""
-
-BASES = [*WHOLE, *([sources.EXPECTED] if LONG else [])]
+BASES = [*LINES, *([sources.EXPECTED] if LONG else [])]
 """The same lines, and in the long run Linux 7.4 as far as it is known."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import mutant
 import numpy as np
-from kernel_lines import BASES, LINES, WHOLE
+from kernel_lines import BASES, LINES
 
 from pagemint.bench import link
 from pagemint.bench.link import Program
@@ -28,9 +28,9 @@ CONFIGS = {"mask": objects.DEBIAN, "pointer": objects.NO_MASK}
 # On 6.12 tails point to their head in both configurations.
 HOSTS = [
     (line, name)
-    for line in dict.fromkeys([*LINES, *BASES])
+    for line in BASES
     for name, config in CONFIGS.items()
-    if line in WHOLE or config == objects.DEBIAN
+    if line in LINES or config == objects.DEBIAN
 ]
 
 

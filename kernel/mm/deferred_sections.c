@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Boot memory whose struct pages are initialised after boot.
+ * Boot memory whose struct pages are initialised after boot, or when they are
+ * needed.
  *
  * See Documentation/mm/deferred_sections.rst.
  */
@@ -21,32 +22,42 @@
 #include <linux/slab.h>
 #include <linux/string.h>
 #include <linux/suspend.h>
+#include <linux/vmstat.h>
 #include <xen/xen.h>
 
 #include "deferred_sections.h"
-#include "internal.h"
 #include "mm_init.h"
 #include "shuffle.h"
 
 /**
  * enum deferred_init_mode - who initialises sections that are wholly free
  * @DEFERRED_INIT_EAGER: boot, before it goes on
- * @DEFERRED_INIT_BACKGROUND: a thread for each node
+ * @DEFERRED_INIT_BACKGROUND: a thread for each node, or allocations that need them first
+ * @DEFERRED_INIT_LAZY: allocations that need them, and a thread that keeps a reserve
  */
 enum deferred_init_mode {
 	DEFERRED_INIT_EAGER,
 	DEFERRED_INIT_BACKGROUND,
+	DEFERRED_INIT_LAZY,
 };
 
 static const char * const deferred_init_mode_names[] = {
 	[DEFERRED_INIT_EAGER]		= "eager",
 	[DEFERRED_INIT_BACKGROUND]	= "background",
+	[DEFERRED_INIT_LAZY]		= "lazy",
 };
 
 static enum deferred_init_mode deferred_init_mode __ro_after_init;
 
 /* Counts the zones with sections that are not written yet, and never rises after boot. */
 DEFINE_STATIC_KEY_FALSE(deferred_sections_left);
+
+/*
+ * Pages that the thread of a zone keeps above the low watermark, for those that
+ * cannot initialise a section, or had better not: alloc_pages_nolock(), and
+ * allocations in atomic context.
+ */
+#define DEFERRED_SECTIONS_RESERVE	PAGES_PER_SECTION
 
 static int __init deferred_init_param(char *val)
 {
@@ -118,6 +129,18 @@ void __init deferred_sections_setup(void)
 	deferred_init_mode = DEFERRED_INIT_EAGER;
 }
 
+/*
+ * Deferred pages count as managed and as free. When their section is freed,
+ * the allocator counts them again.
+ */
+static void deferred_sections_account(struct zone *zone, long nr_pages)
+{
+	atomic_long_add(nr_pages, &zone->managed_pages);
+	mod_zone_page_state(zone, NR_FREE_PAGES, nr_pages);
+	mod_zone_page_state(zone, NR_FREE_PAGES_BLOCKS, nr_pages);
+	mod_zone_page_state(zone, NR_DEFERRED, nr_pages);
+}
+
 /* Become the owner of a section, if nobody else has. */
 static bool deferred_sections_claim(struct deferred_sections *d, unsigned long bit)
 {
@@ -143,8 +166,10 @@ static void deferred_sections_init(struct deferred_sections *d,
 	smp_wmb();
 	online_mem_sections(pfn, end_pfn);
 
-	for (; pfn < end_pfn; pfn += MAX_ORDER_NR_PAGES)
+	for (; pfn < end_pfn; pfn += MAX_ORDER_NR_PAGES) {
 		deferred_free_pages(pfn, MAX_ORDER_NR_PAGES);
+		deferred_sections_account(d->zone, -(long)MAX_ORDER_NR_PAGES);
+	}
 
 	clear_bit_unlock(bit, d->unwritten);
 	atomic_long_dec_return_release(&d->nr_unwritten);
@@ -170,11 +195,96 @@ static bool deferred_sections_init_any(struct deferred_sections *d)
 
 /*
  * Wait for other owners. A section takes a few milliseconds, unless its owner is
- * preempted.
+ * preempted. The owner wakes nobody, because it may hold any lock that an
+ * allocation may be made under.
  */
 static void deferred_sections_relax(void)
 {
 	schedule_timeout_uninterruptible(1);
+}
+
+/**
+ * __deferred_sections_grow() - get more memory for a zone that ran out of it
+ * @zone: the zone
+ * @gfp_mask: flags of the allocation that failed
+ *
+ * Initialises one section. If others are initialising the last ones, waits for
+ * them if @gfp_mask allows it.
+ *
+ * Return: true if the allocation should be tried again.
+ */
+bool __deferred_sections_grow(struct zone *zone, gfp_t gfp_mask)
+{
+	struct deferred_sections *d = zone_deferred(zone);
+
+	if (!d)
+		return false;
+	if (deferred_sections_init_any(d))
+		return true;
+	if (!atomic_long_read_acquire(&d->nr_unwritten) ||
+	    !gfpflags_allow_blocking(gfp_mask))
+		return false;
+	while (atomic_long_read_acquire(&d->nr_unwritten))
+		deferred_sections_relax();
+	return true;
+}
+
+/* Free pages that can be allocated before another section is initialised. */
+static long deferred_sections_ready(struct zone *zone)
+{
+	return zone_page_state(zone, NR_FREE_PAGES) -
+	       zone_page_state(zone, NR_FREE_CMA_PAGES) -
+	       zone_page_state(zone, NR_DEFERRED) -
+	       READ_ONCE(zone->nr_free_highatomic);
+}
+
+/* Whether the thread of a zone is to initialise more, or to end. */
+static bool deferred_sections_short(const struct deferred_sections *d)
+{
+	return !atomic_long_read(&d->nr_unclaimed) ||
+	       deferred_sections_ready(d->zone) <
+	       (long)(low_wmark_pages(d->zone) + DEFERRED_SECTIONS_RESERVE);
+}
+
+/*
+ * Wake the thread of a zone to fill its reserve. If it does not keep up, initialise
+ * a section here, unless the caller is atomic: it may use the pages below the low
+ * watermark. Not inlined, since most allocations find the reserve full.
+ */
+static noinline void deferred_sections_refill(struct deferred_sections *d,
+					      unsigned int order, gfp_t gfp_mask)
+{
+	/* Without this flag the caller may hold a lock that a wake-up needs. */
+	if (gfp_mask & __GFP_KSWAPD_RECLAIM) {
+		/* If this comes too early, the next allocation wakes the thread. */
+		if (waitqueue_active(&d->wait))
+			wake_up(&d->wait);
+		if (!gfpflags_allow_blocking(gfp_mask))
+			return;
+	} else if (gfp_mask & __GFP_HIGH) {
+		return;
+	}
+
+	if (deferred_sections_ready(d->zone) <
+	    (long)(low_wmark_pages(d->zone) + (1UL << order)))
+		__deferred_sections_grow(d->zone, gfp_mask);
+}
+
+/**
+ * __deferred_sections_keep_margin() - keep initialised pages above the low watermark
+ * @zone: a zone that is about to be allocated from
+ * @order: order of the allocation
+ * @gfp_mask: its flags
+ *
+ * The watermarks count deferred pages as free. Keep a reserve beyond the low one.
+ */
+void __deferred_sections_keep_margin(struct zone *zone, unsigned int order,
+				     gfp_t gfp_mask)
+{
+	struct deferred_sections *d = zone_deferred(zone);
+
+	if (d && deferred_sections_short(d))
+		deferred_sections_refill(d, order, gfp_mask);
 }
 
 /**
@@ -210,10 +320,13 @@ void deferred_sections_init_range(unsigned long start_pfn, unsigned long end_pfn
 				deferred_sections_relax();
 			cond_resched();
 		}
+		/* The thread waits for the last section, too. */
+		if (!atomic_long_read(&d->nr_unclaimed))
+			wake_up(&d->wait);
 	}
 }
 
-/* Initialise the sections of a zone. */
+/* Initialise the sections of a zone: all at once, or when a reserve runs low. */
 static int deferred_sections_thread(void *data)
 {
 	struct deferred_sections *d = data;
@@ -221,12 +334,12 @@ static int deferred_sections_thread(void *data)
 
 	set_user_nice(current, MAX_NICE);
 	set_freezable();
-	while (deferred_sections_init_any(d)) {
+	do {
+		if (deferred_init_mode == DEFERRED_INIT_LAZY)
+			wait_event_freezable(d->wait, deferred_sections_short(d));
 		try_to_freeze();
 		cond_resched();
-	}
-	while (atomic_long_read_acquire(&d->nr_unwritten))
-		deferred_sections_relax();
+	} while (__deferred_sections_grow(zone, GFP_KERNEL));
 
 	/* Nothing frees @d: others may still read it. */
 	kmemleak_not_leak(d);
@@ -237,8 +350,6 @@ static int deferred_sections_thread(void *data)
 	/* Comes last: it can wait long, for memory that is going offline. */
 	mem_hotplug_begin();
 	set_zone_contiguous(zone);
-	/* The zone has more pages now. */
-	init_per_zone_wmark_min();
 	mem_hotplug_done();
 	pr_info("node %d: all struct pages are initialised\n", zone_to_nid(zone));
 	return 0;
@@ -275,6 +386,7 @@ deferred_sections_alloc(struct zone *zone, unsigned long start_pfn)
 	d->nr = pfn_to_section_nr(zone_end_pfn(zone) - 1) + 1 - d->first;
 	d->unclaimed = bitmap_zalloc(d->nr, GFP_KERNEL);
 	d->unwritten = bitmap_zalloc(d->nr, GFP_KERNEL);
+	init_waitqueue_head(&d->wait);
 	d->thread = kthread_create_on_node(deferred_sections_thread, d, nid,
 					   "kdeferred%d", nid);
 	if (d->unclaimed && d->unwritten && !IS_ERR(d->thread))
@@ -325,6 +437,7 @@ void __init deferred_sections_set_apart(struct zone *zone, unsigned long start_p
 	bitmap_copy(d->unwritten, d->unclaimed, d->nr);
 	atomic_long_set(&d->nr_unclaimed, nr);
 	atomic_long_set(&d->nr_unwritten, nr);
+	deferred_sections_account(zone, nr * PAGES_PER_SECTION);
 	/* Pairs with the acquire in zone_deferred(). */
 	smp_store_release(&zone->deferred, d);
 	pr_info("node %d: %lu of %lu sections are not initialised yet\n",

@@ -6,6 +6,8 @@
 #include <linux/bitops.h>
 #include <linux/jump_label.h>
 #include <linux/mmzone.h>
+#include <linux/vmstat.h>
+#include <linux/wait.h>
 
 /**
  * struct deferred_sections - sections whose struct pages boot left unwritten
@@ -17,10 +19,12 @@
  *             @unclaimed, and those that someone is initialising
  * @nr_unclaimed: sections in @unclaimed
  * @nr_unwritten: sections in @unwritten
+ * @wait: where @thread sleeps
  * @thread: initialises sections that nobody else has claimed
  *
  * Clearing a bit of @unclaimed takes that section, until its bit of @unwritten
- * is cleared. There is no lock. Nothing frees this structure.
+ * is cleared. There is no lock, so that any context that may allocate may also
+ * initialise a section. Nothing frees this structure.
  */
 struct deferred_sections {
 	struct zone *zone;
@@ -30,6 +34,7 @@ struct deferred_sections {
 	unsigned long *unwritten;
 	atomic_long_t nr_unclaimed;
 	atomic_long_t nr_unwritten;
+	wait_queue_head_t wait;
 	struct task_struct *thread;
 };
 
@@ -40,6 +45,9 @@ void deferred_sections_setup(void);
 void deferred_sections_set_apart(struct zone *zone, unsigned long start_pfn);
 void deferred_sections_start(void);
 void deferred_sections_init_range(unsigned long start_pfn, unsigned long end_pfn);
+bool __deferred_sections_grow(struct zone *zone, gfp_t gfp_mask);
+void __deferred_sections_keep_margin(struct zone *zone, unsigned int order,
+				     gfp_t gfp_mask);
 
 static inline struct deferred_sections *zone_deferred(const struct zone *zone)
 {
@@ -79,6 +87,12 @@ static inline bool deferred_sections_enabled(void)
 {
 	return static_branch_unlikely(&deferred_sections_left);
 }
+
+/* Pages that count as free, but cannot be allocated yet. */
+static inline unsigned long zone_deferred_pages(struct zone *zone)
+{
+	return deferred_sections_enabled() ? zone_page_state(zone, NR_DEFERRED) : 0;
+}
 #else
 static inline void deferred_sections_setup(void)
 {
@@ -98,6 +112,17 @@ static inline void deferred_sections_init_range(unsigned long start_pfn,
 {
 }
 
+static inline bool __deferred_sections_grow(struct zone *zone, gfp_t gfp_mask)
+{
+	return false;
+}
+
+static inline void __deferred_sections_keep_margin(struct zone *zone,
+						   unsigned int order,
+						   gfp_t gfp_mask)
+{
+}
+
 static inline bool pfn_is_deferred(const struct zone *zone, unsigned long pfn)
 {
 	return false;
@@ -106,6 +131,11 @@ static inline bool pfn_is_deferred(const struct zone *zone, unsigned long pfn)
 static inline bool zone_has_deferred(const struct zone *zone)
 {
 	return false;
+}
+
+static inline unsigned long zone_deferred_pages(struct zone *zone)
+{
+	return 0;
 }
 
 static inline bool deferred_sections_enabled(void)

@@ -2,11 +2,11 @@
 /*
  * Let the sections of a device share a memmap until their pages are used.
  *
- * All struct pages of device-private memory are alike after memremap_pages(),
- * and those of a section fill one PMD of the vmemmap. So the PMDs of all
- * sections map one block of struct pages, read-only. A section gets a memmap of
- * its own from pgmap_populate_memmap(), which the driver calls before anybody
- * writes to a struct page of that section.
+ * All struct pages of device-private memory or of fsdax are alike after
+ * memremap_pages(), and all compounds of devdax. Those of a section fill one PMD
+ * of the vmemmap. So the PMDs of all sections map one block of struct pages,
+ * read-only. A section gets a memmap of its own from pgmap_populate_memmap(),
+ * which is called before anybody writes to a struct page of that section.
  *
  * Reading a shared struct page is safe. Its reference count is 0, so code that
  * takes a reference first gets none, and does not write. Code that takes none has
@@ -123,12 +123,88 @@ static void memmap_copy_map(pmd_t pmd, struct list_head *pages)
 
 static bool memmap_can_share(const struct dev_pagemap *pgmap)
 {
-	const unsigned int mask = PGMAP_SHARED_MEMMAP | PGMAP_ALTMAP_VALID;
+	if (!memmap_shared_enabled || !(pgmap->flags & PGMAP_SHARED_MEMMAP) ||
+	    PAGES_PER_SECTION * sizeof(struct page) != PMD_SIZE)
+		return false;
+	switch (pgmap->type) {
+	case MEMORY_DEVICE_PRIVATE:
+	case MEMORY_DEVICE_FS_DAX:
+		return !pgmap->vmemmap_shift;
+	case MEMORY_DEVICE_DEVDAX:
+		/* Tail pages must not hold the address of their head. */
+		return !pgmap->vmemmap_shift ||
+		       (compound_info_has_mask() &&
+			pgmap->vmemmap_shift <= PFN_SECTION_SHIFT);
+	default:
+		return false;
+	}
+}
 
-	return memmap_shared_enabled &&
-	       (pgmap->flags & mask) == PGMAP_SHARED_MEMMAP &&
-	       pgmap->type == MEMORY_DEVICE_PRIVATE && !pgmap->vmemmap_shift &&
-	       PAGES_PER_SECTION * sizeof(struct page) == PMD_SIZE;
+/*
+ * Make a compound of the first pages of a block. _deferred_list holds its own
+ * address, so it is left out; nobody reads that of a ZONE_DEVICE folio.
+ */
+static void memmap_shared_compound(struct folio *folio, unsigned int order)
+{
+	if (order)
+		prep_compound_page(&folio->page, order);
+	if (order > 1)
+		memset(&folio->_deferred_list, 0, sizeof(folio->_deferred_list));
+}
+
+/* Write what memmap_shared_compound() left out, to a section's own struct pages. */
+static void memmap_own_compound(struct page *page, unsigned int order)
+{
+	unsigned long i;
+
+	for (i = 0; order > 1 && i < PAGES_PER_SECTION; i += 1UL << order)
+		INIT_LIST_HEAD(&((struct folio *)(page + i))->_deferred_list);
+}
+
+/*
+ * Return the PFN of the block that the altmap reserves for a section. It hands
+ * out one for each whole section, in the order of the sections.
+ */
+static unsigned long memmap_reserved_pfn(const struct dev_pagemap *pgmap,
+					 unsigned long pfn)
+{
+	const unsigned long first = SECTION_ALIGN_UP(PHYS_PFN(pgmap->ranges[0].start));
+	const struct vmem_altmap *altmap = &pgmap->altmap;
+
+	return ALIGN(altmap->base_pfn + altmap->reserve, BLOCK_PAGES) +
+	       (pfn - first) / PAGES_PER_SECTION * BLOCK_PAGES;
+}
+
+/* Map that block as the direct map does, through which it is written. */
+static pmd_t memmap_reserved_pmd(const struct dev_pagemap *pgmap, unsigned long pfn)
+{
+	pgprot_t prot = PAGE_KERNEL;
+
+	/* As in memremap_pages(). */
+	if (pgmap->type == MEMORY_DEVICE_FS_DAX)
+		prot = pgprot_decrypted(prot);
+	return pmd_mkhuge(pfn_pmd(memmap_reserved_pfn(pgmap, pfn), prot));
+}
+
+/*
+ * Take a section's own block from the altmap, so that it can be populated at any
+ * time. Nothing notes where the block is, so it has to be the one expected.
+ */
+static bool __meminit memmap_reserve(struct dev_pagemap *pgmap, unsigned long pfn)
+{
+	struct vmem_altmap *altmap = &pgmap->altmap;
+	void *block;
+
+	/* move_pfn_range_to_zone() initialises the altmap's own pages. */
+	if (pfn < altmap->base_pfn + vmem_altmap_offset(altmap))
+		return false;
+	block = vmemmap_alloc_block_buf(PMD_SIZE, NUMA_NO_NODE, altmap);
+	if (!block)
+		return false;
+	if (PHYS_PFN(__pa(block)) == memmap_reserved_pfn(pgmap, pfn))
+		return true;
+	vmem_altmap_free(altmap, BLOCK_PAGES);
+	return false;
 }
 
 /**
@@ -142,6 +218,7 @@ static bool memmap_can_share(const struct dev_pagemap *pgmap)
 void memmap_shared_begin(struct dev_pagemap *pgmap, int nid)
 {
 	const unsigned long pfn = PHYS_PFN(pgmap->ranges[0].start);
+	const unsigned long nr = pgmap_vmemmap_nr(pgmap);
 	struct page *block, *image;
 	unsigned long i;
 
@@ -160,8 +237,11 @@ void memmap_shared_begin(struct dev_pagemap *pgmap, int nid)
 	/* They differ if a struct page holds its own address or section. */
 	if (memcmp(image, image + 1, sizeof(*image)) || page_ref_count(image))
 		goto out_free;
-	for (; i < PAGES_PER_SECTION; i++)
+	for (; i < nr; i++)
 		image[i] = image[0];
+	memmap_shared_compound((struct folio *)image, pgmap->vmemmap_shift);
+	for (; i < PAGES_PER_SECTION; i++)
+		image[i] = image[i - nr];
 
 	/* This fails before it has changed anything. */
 	if (set_memory_ro((unsigned long)image, BLOCK_PAGES))
@@ -205,12 +285,17 @@ bool __meminit memmap_shared_map(pmd_t *pmd, unsigned long addr,
 				 unsigned long next, struct dev_pagemap *pgmap)
 {
 	struct mem_section *ms;
+	unsigned long pfn;
 
 	/* The rest of the section may be other memory. */
 	if (!pgmap || !pgmap->shared_block || next - addr != PMD_SIZE)
 		return false;
 
-	ms = __pfn_to_section(page_to_pfn((struct page *)addr));
+	pfn = page_to_pfn((struct page *)addr);
+	if (pgmap_altmap(pgmap) && !memmap_reserve(pgmap, pfn))
+		return false;
+
+	ms = __pfn_to_section(pfn);
 	ms->section_mem_map |= SECTION_MEMMAP_SHARED;
 	set_pmd(pmd, pmd_mkhuge(pfn_pmd(page_to_pfn(pgmap->shared_block),
 					PAGE_KERNEL_RO)));
@@ -220,20 +305,24 @@ bool __meminit memmap_shared_map(pmd_t *pmd, unsigned long addr,
 /**
  * memmap_shared_unmap() - take the shared struct pages from a section
  * @pfn: first PFN of the section, which is being removed
+ * @altmap: has a block reserved for the section; or NULL
  *
  * The caller frees the page tables and flushes the TLBs. The struct pages stay
  * until memmap_shared_end().
  */
-void memmap_shared_unmap(unsigned long pfn)
+void memmap_shared_unmap(unsigned long pfn, struct vmem_altmap *altmap)
 {
 	spin_lock(&init_mm.page_table_lock);
 	pmd_clear(pmd_off_k((unsigned long)pfn_to_page(pfn)));
 	spin_unlock(&init_mm.page_table_lock);
+	if (altmap)
+		vmem_altmap_free(altmap, BLOCK_PAGES);
 }
 
 static int memmap_shared_replace(struct dev_pagemap *pgmap, unsigned long pfn)
 {
 	const unsigned long addr = (unsigned long)pfn_to_page(pfn);
+	const bool reserved = pgmap_altmap(pgmap);
 	struct mem_section *ms = __pfn_to_section(pfn);
 	LIST_HEAD(pages);
 	pmd_t pmd;
@@ -249,8 +338,9 @@ static int memmap_shared_replace(struct dev_pagemap *pgmap, unsigned long pfn)
 	 * Allocate before taking memmap_shared_lock: reclaim may wait for a
 	 * task that waits for the lock.
 	 */
-	pmd = memmap_copy(page_to_nid(pfn_to_page(pfn)), pgmap->shared_block,
-			  &pages);
+	pmd = reserved ? memmap_reserved_pmd(pgmap, pfn) :
+			 memmap_copy(page_to_nid(pfn_to_page(pfn)),
+				     pgmap->shared_block, &pages);
 	/* Another task may have done it meanwhile. */
 	if (pmd_none(pmd)) {
 		err = memmap_is_shared(pfn) ? -ENOMEM : 0;
@@ -259,6 +349,10 @@ static int memmap_shared_replace(struct dev_pagemap *pgmap, unsigned long pfn)
 
 	mutex_lock(&memmap_shared_lock);
 	if (memmap_is_shared(pfn)) {
+		/* Under the lock: the block is in use if another task was faster. */
+		if (reserved)
+			memcpy((void *)pmd_page_vaddr(pmd),
+			       page_address(pgmap->shared_block), PMD_SIZE);
 		/*
 		 * A CPU whose TLB still has the old entry reads the same bytes
 		 * until somebody writes. Nobody writes before the bit is clear,
@@ -278,13 +372,14 @@ static int memmap_shared_replace(struct dev_pagemap *pgmap, unsigned long pfn)
 			memmap_copy_map(pmd, &pages);
 			flush_tlb_kernel_range(addr, addr + PMD_SIZE);
 		}
+		memmap_own_compound((struct page *)addr, pgmap->vmemmap_shift);
 		clear_bit_unlock(SECTION_MEMMAP_SHARED_BIT, &ms->section_mem_map);
 		memmap_pages_add(BLOCK_PAGES);
 		pmd = __pmd(0);
 	}
 	mutex_unlock(&memmap_shared_lock);
 
-	if (!pmd_none(pmd))
+	if (!pmd_none(pmd) && !reserved)
 		memmap_copy_free(pmd, &pages);
 out_put:
 	percpu_ref_put(&pgmap->ref);
@@ -325,3 +420,42 @@ int pgmap_populate_memmap(struct dev_pagemap *pgmap, unsigned long pfn,
 	return 0;
 }
 EXPORT_SYMBOL_GPL(pgmap_populate_memmap);
+
+/**
+ * pfn_populate_memmap() - make struct pages writable, if need be
+ * @pfn: the first of the pages that will be used
+ * @nr_pages: number of these pages
+ *
+ * Does what pgmap_populate_memmap() does, for a caller that does not know
+ * whether the pages are of a device that shares its memmap, or have struct pages
+ * at all. The caller keeps the device bound meanwhile.
+ *
+ * Return: 0, or an error of pgmap_populate_memmap().
+ */
+int pfn_populate_memmap(unsigned long pfn, unsigned long nr_pages)
+{
+	const unsigned long end_pfn = pfn + nr_pages;
+	struct dev_pagemap *pgmap;
+	int err;
+
+	might_sleep();
+	if (!nr_pages)
+		return 0;
+	for (pfn = SECTION_ALIGN_DOWN(pfn); pfn < end_pfn; pfn += PAGES_PER_SECTION) {
+		if (!memmap_is_shared(pfn))
+			continue;
+		/*
+		 * Not page_pgmap(): the section may be populated meanwhile, and
+		 * a page in use has no pgmap while its order changes.
+		 */
+		pgmap = get_dev_pagemap(pfn);
+		if (!pgmap)
+			return -ENODEV;
+		err = pgmap_populate_memmap(pgmap, pfn, 1);
+		put_dev_pagemap(pgmap);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+EXPORT_SYMBOL_GPL(pfn_populate_memmap);

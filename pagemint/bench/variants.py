@@ -9,7 +9,7 @@ from pagemint.bench.link import Program
 from pagemint.bench.process import Host
 from pagemint.bench.workload import Variant, Workload
 from pagemint.trees.trees import Tree
-from pagemint.words import AGAIN, BASE, MODES, PATCHED
+from pagemint.words import AGAIN, BASE, MODES, PUBLISHED, PUBLISHED_WORKLOADS
 
 # The first of these that a tree has is its default. A tree with the topic published is there to
 # show that mode.
@@ -42,17 +42,21 @@ def choose(program: Program, trees: Sequence[Tree], returns: str, *, all_modes: 
         host.patch(returns)
         for tree in trees[1:]:
             modes = modes_of(host, tree.name)
-            # The whole series has the topic published, too, but not as its subject.
-            preferred = _DEFAULTS[1:] if tree.name == PATCHED else _DEFAULTS
-            default = [mode for mode in preferred if mode in modes][:1]
-            others = [mode for mode in modes if mode not in default] if all_modes else []
+            default = [mode for mode in _DEFAULTS if mode in modes][:1]
+            more = all_modes and tree.name != PUBLISHED
+            others = [mode for mode in modes if mode not in default] if more else []
             modal += [Variant(tree.name, mode) for mode in [*default, *others] or [""]]
-    return Variants(tuple(modal), tuple(Variant(tree.name) for tree in trees))
+    plain = (Variant(tree.name) for tree in trees if tree.name != PUBLISHED)
+    return Variants(tuple(modal), tuple(plain))
 
 
 def modes_of(host: Host, tree: str) -> list[str]:
     """Return the modes that a tree has."""
-    return [mode for mode in MODES if host.ask("has_mode", tree=tree, name=mode)["has"] != "0"]
+    return [
+        mode
+        for mode in (*MODES, PUBLISHED)
+        if host.ask("has_mode", tree=tree, name=mode)["has"] != "0"
+    ]
 
 
 def able(
@@ -70,13 +74,16 @@ def able(
     """
     variants = {}
     for workload in workloads:
-        for tree in trees:
+        able_trees = [
+            tree for tree in trees if tree.name != PUBLISHED or workload.name in PUBLISHED_WORKLOADS
+        ]
+        for tree in able_trees:
             reason = program.lacks.get((tree.name, workload.file))
             if tree.release < workload.since:
                 reason = f"Linux {tree.version} does not have its code"
             if reason is not None:
                 left_out.add(workload.name, tree.name, reason)
-        names = [tree.name for tree in trees if not left_out.has(workload.name, tree.name)]
+        names = [tree.name for tree in able_trees if not left_out.has(workload.name, tree.name)]
         if not left_out.comparable(workload.name, names, against):
             continue
         if BASE in names:

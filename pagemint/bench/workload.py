@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from pagemint.bench.process import Host
 from pagemint.results.rows import Case, Limit
-from pagemint.words import BASE, PAGE, PATCHED, PUBLISHED, STRUCT_PAGE
+from pagemint.words import BASE, PAGE, PUBLISHED, STRUCT_PAGE
 
 FIRST_PFN = 1 << 20
 """The first page of all memory in the host: at 4 GiB, aligned for every compound."""
@@ -25,7 +25,7 @@ class Variant(NamedTuple):
     mode: str = ""
 
 
-NEXT = Variant(PATCHED, PUBLISHED)
+NEXT = Variant(PUBLISHED, PUBLISHED)
 """The variant that stands for Linux 7.4."""
 
 

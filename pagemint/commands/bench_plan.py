@@ -29,7 +29,7 @@ from pagemint.trees import configs, edited, named, patches, trees
 from pagemint.trees.named import Named
 from pagemint.trees.objects import Config
 from pagemint.trees.sources import Source
-from pagemint.words import BASE, MOST_THREADS, PATCHED
+from pagemint.words import BASE, MOST_THREADS, PATCHED, PUBLISHED
 
 ABORTED = 128
 """The exit status that ends a `git bisect run`: no commit is to blame."""
@@ -211,9 +211,12 @@ def plan(request: Request, expected: Expectation | None) -> Plan:
 
 
 def _make_trees(source: Source, named_trees: Sequence[Named]) -> list[trees.Tree]:
-    """Return base, and the trees that were named, else the patched one."""
+    """Return base, and the trees that were named, else the patched one and that of Linux 7.4."""
     if not named_trees:
-        return list(trees.pair(source))
+        base, patched = trees.pair(source)
+        if base.line not in patches.lines(PUBLISHED):
+            return [base, patched]
+        return [base, patched, trees.with_topics(PUBLISHED, base, patches.topics([PUBLISHED]))]
     made = [trees.unpatched(BASE, source)]
     for tree in named_trees:
         with trees.blamed(tree.name):

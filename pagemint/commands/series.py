@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`pagemint series`: applies topics to a tree as branches, or writes them as mails."""
+"""`pagemint series`: makes a git branch for each topic in a kernel tree."""
 
+from argparse import SUPPRESS
 from dataclasses import dataclass
 from pathlib import Path
 
+from pagemint.base import git
 from pagemint.base.errors import Failure
 from pagemint.base.progress import note
 from pagemint.base.request import option
@@ -15,35 +17,43 @@ from pagemint.trees import patches, sources
 class Request:
     """The options of `pagemint series`."""
 
-    kernel: str | None = option(None, "the kernel line (default: the tree's)", "LINE")
+    kernel: str | None = option(None, "the kernel line (default: the tree's, or 7.3)", "LINE")
     topic: str | None = option(
         None,
         "only these topics and those they need (all of "
-        f"{', '.join(topic.name for topic in patches.topics())})",
+        f"{', '.join(topic.name for topic in patches.every_topic())})",
         "T,...",
     )
     tree: Path | None = option(
-        None, "make branches in this tree", "DIR", only="target", required=True
+        None, "the tree; made of Debian's source if it is not there (linux-LINE)", "DIR"
     )
-    output: Path | None = option(None, "write mails", "DIR", only="target")
+    output: str | None = option(None, SUPPRESS)  # up to 0.2.0
 
 
 def main(request: Request) -> int:
     """Run `pagemint series`."""
+    if request.output is not None:
+        raise Failure(
+            "pagemint series writes no mails any more",
+            "take those in kernel/series/, or run git format-patch on a branch",
+        )
     known = [*patches.lines(), sources.EXPECTED]
     if request.kernel is not None and request.kernel not in known:
         raise Failure(
-            f"the series has no edits for Linux {request.kernel!r}",
+            f"there are no patches for Linux {request.kernel!r}",
             f"choose one of: {', '.join(known)}",
         )
-    line = request.kernel or patches.lines()[-1]
-    chosen = patches.topics(request.topic.split(",") if request.topic else None)
-    if request.output:
-        # Checked first: fetching a source takes long.
-        branches.check_output(request.output)
-        for mail in branches.mails(sources.get(line), request.output, chosen):
-            print(mail)
-    if request.tree:
-        made = branches.commit(request.tree, chosen, request.kernel)
-        note(f"{request.tree} is on {made[-1]}; its branches: {', '.join(made)}")
+    tree = request.tree or Path(f"linux-{request.kernel or patches.lines()[-1]}")
+    line = request.kernel
+    if line is None:
+        version = sources.from_tree(tree).line if tree.exists() else patches.lines()[-1]
+        line = patches.nearest_line(version)
+    names = request.topic.split(",") if request.topic else None
+    if names:
+        patches.check_there(names, line)
+    git.identity(Path.cwd())  # fetching a source takes long
+    if not tree.exists():
+        branches.copied(sources.get(line), tree)
+    made = branches.commit(tree, patches.topics(names) if names else None, line)
+    note(f"{tree} is on {made[-1]}; its branches: {', '.join(made)}")
     return 0

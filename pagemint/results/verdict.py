@@ -18,7 +18,6 @@ _DEFAULTS = ("streaming", "cached", "patched", "module")
 # The other variants of a case are compared with the first of these that it has.
 _BASES = ("base", "module-off")
 _NOISY_SHARE = 1 / 4  # see Judged.noisy
-_MODES = tuple(mode for mode in MODES if mode != PUBLISHED)  # a kernel should not use that one
 
 
 @dataclass(frozen=True)
@@ -321,16 +320,16 @@ class Judged:
             for case in self.largest(self.lines)
             if (lines := self.lines[case])
             and not is_copy(case)
-            and all(mode in lines and lines[mode].gain for mode in _MODES)
+            and all(mode in lines and lines[mode].gain for mode in MODES)
         ]
         if not compared:
             return []
-        scores = {mode: _scores([lines[mode] for lines in compared]) for mode in _MODES}
-        best = max(_MODES, key=lambda mode: min(scores[mode]))
+        scores = {mode: _scores([lines[mode] for lines in compared]) for mode in MODES}
+        best = max(MODES, key=lambda mode: min(scores[mode]))
         floor = self.worst_floor or 1.0
         ties = [
             mode
-            for mode in _MODES
+            for mode in MODES
             if mode != best
             and min(a / b for a, b in zip(scores[best], scores[mode], strict=True)) <= floor
         ]

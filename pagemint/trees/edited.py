@@ -6,8 +6,9 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pagemint.base import cache, files
+from pagemint.base import cache
 from pagemint.trees import patches
+from pagemint.trees.patches import Edit
 
 _NOT_CODE = re.compile(r"(Documentation/|MAINTAINERS$)|/tests/|Kconfig\.debug$")
 # Strings come first: they can have the marks of comments.
@@ -74,15 +75,10 @@ def edited(line: str) -> Edited:
     """Return the code of all topics on a kernel line, or on the nearest one that has edits."""
     code: dict[str, list[str]] = {}
     new: set[str] = set()
-    for step in patches.of(patches.nearest_line(line)):
-        edits = re.split(r"^--- a/", step.diff.read_text() if step.diff else "", flags=re.M)[1:]
-        for edit in edits:
-            path = edit.partition("\n")[0]
-            code.setdefault(path, []).extend(_changes(path, edit))
-        for path in step.files:
-            text = (files.KERNEL / path).read_text()
-            code.setdefault(path, []).append("\n".join(lines_of_code(path, text)))
-            new.add(path)
+    for edit in (e for patch in patches.of(patches.nearest_line(line)) for e in patch.edits):
+        code.setdefault(edit.path, []).extend(_changes(edit))
+        if edit.new:
+            new.add(edit.path)
     texts = {path: "\n".join(parts) for path, parts in code.items() if parts and is_code(path)}
     return Edited(texts, new)
 
@@ -120,12 +116,12 @@ def lines_of_code(path: str, text: str) -> list[str]:
     return [" ".join(line.split()) for line in text.splitlines() if line.strip()]
 
 
-def _changes(path: str, edit: str) -> Iterator[str]:
+def _changes(edit: Edit) -> Iterator[str]:
     """Yield the code before and after each hunk of an edit that changes code."""
-    for hunk in re.split(r"^@@.*\n", edit, flags=re.M)[1:]:
+    for hunk in re.split(r"^@@.*\n", edit.hunks, flags=re.M)[1:]:
         lines = hunk.splitlines(keepends=True)
         sides = ("".join(line[1:] for line in lines if line[0] in (" ", sign)) for sign in "-+")
-        before, after = ("\n".join(lines_of_code(path, side)) for side in sides)
+        before, after = ("\n".join(lines_of_code(edit.path, side)) for side in sides)
         if before != after:
             yield before
             yield after

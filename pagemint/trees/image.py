@@ -11,7 +11,7 @@ from pagemint.base.progress import step
 from pagemint.base.run import run
 from pagemint.trees import objects, patches, trees
 from pagemint.trees.trees import Arch, Tree
-from pagemint.words import DEFERRED_INIT, PATCHED
+from pagemint.words import DEFERRED_INIT, MODES, PATCHED
 
 _SELFTESTS: tuple[str, ...] = ("hmm-tests", "migration")
 # Further tests of memory. cow, for one, takes too long in an emulated guest.
@@ -121,7 +121,7 @@ def kernel(tree: Tree, fragments: tuple[str, ...]) -> Kernel:
             _make_mocks(tree, built, work)
 
     module = cache.entry("modules", cache.digest(key, *sources), make_module)
-    modes = patches.modes(tree.line) if tree.name == PATCHED else ()
+    modes = MODES if tree.name == PATCHED else ()
     able = "CONFIG_DEFERRED_SECTIONS=y" in (built / ".config").read_text()
     return Kernel(
         tree.name,

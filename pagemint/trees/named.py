@@ -91,13 +91,7 @@ def _with_topics(name: str, base: Tree, names: list[str], topics: list[Topic]) -
     Raises:
         Failure: one has none, so that the tree would not be what its name says.
     """
-    there = {step.topic for step in patches.of(base.line, topics)}
-    for topic in names:
-        if topic not in there:
-            raise Failure(
-                f"--tree {name}: there are no patches of {topic} for Linux {base.line}",
-                "choose another topic, or another line with --kernel",
-            )
+    patches.check_there(names, base.line)
     return trees.with_topics(name, base, topics)
 
 

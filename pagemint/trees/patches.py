@@ -1,29 +1,32 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Reads the topics and steps (the patches) of kernel/series/, and applies them to a tree."""
+"""The patches in kernel/series/: those of each kernel line, and how a tree gets them.
+
+kernel/series/LINE/TOPIC/ has the patches of a topic as mails, and its cover letter. LINE/series
+lists the patches of the stack in the order in which they apply; a topic beside the stack stands on
+those that it needs.
+"""
 
 import re
-import shutil
 import tempfile
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache as once
+from itertools import groupby
 from pathlib import Path
 
 from pagemint.base import cache, files, git
-from pagemint.base.errors import Failure
+from pagemint.base.errors import Failure, MachineFailure
 from pagemint.trees import sources
-from pagemint.words import MODES
 
 _MAINLINE = "mainline"
-"""The folder of the topic that makes `sources.EXPECTED` of its base. Other lines lack it."""
+"""The topic that makes `sources.EXPECTED` of its base. Other lines lack it."""
 
 
 @dataclass(frozen=True)
 class Topic:
-    """A patch series that is sent by itself.
+    """A patch series.
 
     Attributes:
-        name: its folder under series/.
+        name: the name of its folder.
         needs: the topics that have to be applied before it.
     """
 
@@ -32,52 +35,60 @@ class Topic:
 
 
 @dataclass(frozen=True)
-class Step:
-    """One patch of a topic.
+class Edit:
+    """The change of one file by a patch.
 
     Attributes:
-        topic: the name of its topic.
-        name: its folder in the topic's folder. The names sort in the order of the patches.
-        message: the commit message, without a Signed-off-by.
-        files: the new files that it adds, relative to a kernel tree.
-        diff: the edits to existing files for one kernel line; None if it only adds files.
+        path: the file, relative to a kernel tree.
+        new: whether the patch adds the file.
+        hunks: the hunks of the diff.
     """
 
-    topic: str
-    name: str
-    message: str
-    files: tuple[str, ...]
-    diff: Path | None
-
-    @property
-    def path(self) -> str:
-        """The step's folder under series/: "device/02-template"."""
-        return f"{self.topic}/{self.name}"
+    path: str
+    new: bool
+    hunks: str
 
 
 @dataclass(frozen=True)
-class Change:
-    """A step, and the whole contents of each file that it touches, as it leaves them."""
+class Patch:
+    """One mail of a topic.
 
-    step: Step
-    contents: dict[str, bytes]
+    Attributes:
+        topic: the name of its topic.
+        mail: its file.
+    """
 
+    topic: str
+    mail: Path
 
-class _ConflictError(Exception):
-    """A step does not apply; the text says where and why."""
+    @property
+    def name(self) -> str:
+        """The topic and the name of the file: "device/0002-mm-add-a-template.patch"."""
+        return f"{self.topic}/{self.mail.name}"
+
+    @property
+    def edits(self) -> list[Edit]:
+        """The changes of files, in the order of the mail."""
+        found = re.split(
+            r"^--- (a/.*|/dev/null)\n\+\+\+ b/(.*)\n", self.mail.read_text(), flags=re.M
+        )
+        return [
+            Edit(path, before == "/dev/null", hunks.partition("\ndiff --git ")[0])
+            for before, path, hunks in zip(found[1::3], found[2::3], found[3::3], strict=True)
+        ]
 
 
 def topics(names: Iterable[str] | None = None) -> list[Topic]:
     """Return topics and the topics that they need, in the order in which they apply.
 
     Args:
-        names: the topics; None stands for all.
+        names: the topics; None stands for the stack.
 
     Raises:
         Failure: there is no topic of that name.
     """
-    known = _topics_in(files.KERNEL / "series/topics")
-    chosen = set(known if names is None else names)
+    known = _known()
+    chosen = known.keys() - beside() if names is None else set(names)
     unknown = sorted(chosen - known.keys())
     if unknown:
         raise Failure(f"there is no topic {unknown[0]!r}", f"choose from: {', '.join(known)}")
@@ -87,166 +98,179 @@ def topics(names: Iterable[str] | None = None) -> list[Topic]:
     return [topic for topic in known.values() if topic.name in chosen]
 
 
+def check_there(names: Iterable[str], line: str) -> None:
+    """Check that there are patches of some topics for a kernel line.
+
+    Raises:
+        Failure: there are none of one topic, so that a tree would not be what its name says.
+    """
+    chosen = topics(names)
+    there = {patch.topic for patch in of(line, chosen)}
+    for name in names:
+        if name not in there:
+            raise Failure(
+                f"there are no patches of {name} for Linux {line}",
+                "choose another topic, or another line with --kernel",
+            )
+
+
+def every_topic() -> list[Topic]:
+    """Return all topics: the stack, and those beside it."""
+    return list(_known().values())
+
+
+def beside() -> set[str]:
+    """Return the names of the topics that stand beside the stack."""
+    return _known().keys() - {mail.parent.name for mail in _listed(lines()[-1])}
+
+
 def lines(topic: str = "*") -> list[str]:
-    """Return the released lines that the series, or one topic, has edits for, oldest first."""
-    edited = {path.stem for path in (files.KERNEL / "series").glob(f"{topic}/*/*.diff")}
-    return sorted(edited - {sources.EXPECTED}, key=_numbers)
+    """Return the released lines that all topics, or one of them, have patches for, oldest first."""
+    mails = (files.KERNEL / "series").glob(f"*/{topic}/*.patch")
+    return sorted({mail.parts[-3] for mail in mails} - {sources.EXPECTED}, key=_numbers)
 
 
 def source_for(line: str, own: Path | None) -> sources.Source:
     """Return the source to patch: the tree that --ksrc names, or else Debian's of a kernel line.
 
     Raises:
-        Failure: the series has no edits for `line`, or the source cannot be fetched.
+        Failure: there are no patches for `line`, or the source cannot be fetched.
     """
     if own:
         return sources.from_tree(own)
     if line not in (known := [*lines(), sources.EXPECTED]):
         raise Failure(
-            f"the series has no edits for Linux {line!r}",
+            f"there are no patches for Linux {line!r}",
             f"choose one of {', '.join(known)}, or give a tree with --ksrc DIR",
         )
     return sources.get(line)
 
 
 def nearest_line(line: str) -> str:
-    """Return the line with edits that is the fewest releases away from `line`."""
+    """Return the line with patches that is the fewest releases away from `line`."""
     if line == sources.EXPECTED:
         return line
     return min(lines(), key=lambda known: abs(_release(known) - _release(line)))
 
 
-def with_mainline(line: str, chosen: Sequence[Topic] | None = None) -> list[Topic]:
-    """Return topics, all for None; if `line` is `sources.EXPECTED`, the one that makes it first."""
-    chosen = list(topics() if chosen is None else chosen)
-    mainline = Topic(_MAINLINE, ())
-    lacks = line == sources.EXPECTED and mainline not in chosen
-    return [mainline, *chosen] if lacks else chosen
+def of(line: str, chosen: Sequence[Topic] | None = None) -> list[Patch]:
+    """Return the patches for a kernel line, in order.
 
-
-def of(line: str, chosen: Sequence[Topic] | None = None) -> list[Step]:
-    """Return the steps for a kernel line, in order.
-
-    A step that has edits for other lines but none for this one is left out. `sources.EXPECTED`
-    takes the edits of its base where it has none of its own, without the steps that it replaces.
+    Those that make `sources.EXPECTED` of its base come first, whatever is chosen.
 
     Args:
         line: one that `lines` names, or `sources.EXPECTED`.
-        chosen: the topics; None stands for all.
+        chosen: the topics, each of which may have no patches for this line; None stands for the
+            stack.
     """
-    expected = line == sources.EXPECTED
-    # The topics, and the paths of steps, that `sources.EXPECTED` has already.
-    replaced = set(_listed(files.KERNEL / "series" / _MAINLINE / "replaces") if expected else ())
-    steps = []
-    for topic in with_mainline(line, chosen):
-        folders = sorted((files.KERNEL / "series" / topic.name).iterdir())
-        for folder in filter(Path.is_dir, folders):
-            if replaced & {topic.name, f"{topic.name}/{folder.name}"}:
-                continue
-            diff = folder / f"{line}.diff"
-            if expected and not diff.exists():
-                diff = folder / f"{sources.EXPECTED_FROM}.diff"
-            if not diff.exists() and any(folder.glob("*.diff")):
-                continue
-            new_files = folder / "files"
-            steps.append(
-                Step(
-                    topic.name,
-                    folder.name,
-                    (folder / "message").read_text(),
-                    tuple(new_files.read_text().split()) if new_files.exists() else (),
-                    diff if diff.exists() else None,
-                )
-            )
-    return steps
+    stack = [Patch(mail.parent.name, mail) for mail in _listed(line)]
+    if chosen is None:
+        return stack
+    names = {_MAINLINE, *(topic.name for topic in chosen)}
+    beside = names - {patch.topic for patch in stack}
+    more = (sorted((_folder(line) / name).glob("*.patch")) for name in sorted(beside))
+    return [
+        *(patch for patch in stack if patch.topic in names),
+        *(Patch(mail.parent.name, mail) for mails in more for mail in mails),
+    ]
 
 
-def cover(topic: str) -> str:
+def by_topic(line: str, chosen: Sequence[Topic] | None = None) -> dict[str, list[Patch]]:
+    """Return the patches that of() returns, by the names of their topics."""
+    grouped = groupby(of(line, chosen), lambda patch: patch.topic)
+    return {topic: list(some) for topic, some in grouped}
+
+
+def cover(line: str, topic: str) -> str:
     """Return the cover letter of a topic: its subject, an empty line and the text."""
-    return (files.KERNEL / "series" / topic / "cover").read_text()
+    for known in (line, sources.EXPECTED_FROM):
+        if (file := _folder(known) / topic / "cover.txt").exists():
+            break
+    return file.read_text()
 
 
 def suites(line: str) -> set[str]:
-    """Return the names of the KUnit suites that the series adds to a kernel line."""
-    added = (Path(path) for step in of(line) for path in step.files)
+    """Return the names of the KUnit suites that the stack adds to a kernel line."""
+    added = (Path(edit.path) for patch in of(line) for edit in patch.edits if edit.new)
     return {path.stem.removesuffix("_kunit") for path in added if path.stem.endswith("_kunit")}
 
 
-def modes(line: str) -> tuple[str, ...]:
-    """Return the modes of a kernel of `line` with all topics."""
-    published = any(step.topic == "published" for step in of(line))
-    return tuple(mode for mode in MODES if mode != "published" or published)
-
-
 def digest(line: str, chosen: Sequence[Topic] | None = None) -> str:
-    """Return a digest of the edits and new files that patch() puts into a tree of `line`."""
-    parts: list[str | Path] = []
-    for step in of(nearest_line(line), chosen):
-        parts += re.split(r"^--- a/", step.diff.read_text() if step.diff else "", flags=re.M)[1:]
-        for path in step.files:
-            parts += [path, files.KERNEL / path]
-    return cache.digest(*parts)
+    """Return a digest of the edits that apply() makes in a tree of `line`."""
+    edits = (edit for patch in of(nearest_line(line), chosen) for edit in patch.edits)
+    return cache.digest(*(part for edit in edits for part in (edit.path, edit.hunks)))
 
 
-def plan(tree: Path, line: str, chosen: Sequence[Topic] | None = None) -> list[Change]:
-    """Return the changes of each step to `tree`, which is only read.
+def apply(
+    tree: Path, line: str, chosen: Sequence[Topic] | None = None, *, check: bool = False
+) -> None:
+    """Apply topics to `tree`, a plain directory of pagemint's own, or only check that they apply.
 
     Raises:
-        Failure: an edit does not apply exactly. The message names each topic that does not apply,
-            and its first conflict.
+        Failure: a patch does not apply exactly; `tree` is unchanged. The message names each topic
+            that does not apply, and its first conflict.
     """
-    changes: list[Change] = []
-    contents: dict[str, bytes] = {}
+    wanted = of(nearest_line(line), chosen)
+    try:
+        _git_apply(wanted, tree, *(["--check"] if check else []))
+    except MachineFailure:
+        raise
+    except Failure as failure:
+        raise _refusal(tree, wanted) or failure from failure
+
+
+def _git_apply(some: Sequence[Patch], tree: Path, *options: str) -> None:
+    """Apply patches to a tree: all of them, or none."""
+    if some:
+        with tempfile.NamedTemporaryFile(prefix="pagemint-") as file:
+            file.writelines(patch.mail.read_bytes() for patch in some)
+            file.flush()
+            git.apply(Path(file.name), tree, "the series", *options)
+
+
+def _refusal(tree: Path, wanted: Sequence[Patch]) -> Failure | None:
+    """Return the failure that names each topic of some patches that does not apply."""
+    needs = {name: topic.needs for name, topic in _known().items()}
+    fitting: list[Patch] = []
     conflicts: dict[str, str] = {}
-    line = nearest_line(line)
-    chosen = with_mainline(line, chosen)
-    steps = of(line, chosen)
-    for topic in chosen:
-        missing = [name for name in topic.needs if name in conflicts]
+    names = dict.fromkeys(patch.topic for patch in wanted)
+    for name in names:
+        missing = [need for need in needs.get(name, ()) if need in conflicts]
         if missing:
-            conflicts[topic.name] = f"needs {missing[0]}"
+            conflicts[name] = f"needs {missing[0]}"
             continue
-        patched, topic_changes = dict(contents), []
+        mine = [patch for patch in wanted if patch.topic == name]
         try:
-            for step in (step for step in steps if step.topic == topic.name):
-                change = Change(step, _apply(step, tree, patched))
-                patched |= change.contents
-                topic_changes.append(change)
-        except _ConflictError as conflict:
-            conflicts[topic.name] = str(conflict)
-            continue
-        contents = patched
-        changes += topic_changes
-    if conflicts:
-        # A topic may have no steps for this line.
-        raise _refusal(dict.fromkeys(change.step.topic for change in changes), conflicts)
-    return changes
+            _git_apply([*fitting, *mine], tree, "--check")
+        except Failure as failure:
+            conflict = re.search(r"error: (?!patch failed)(.*)", failure.message)
+            conflicts[name] = conflict[1] if conflict else failure.message
+        else:
+            fitting += mine
+    if not conflicts:
+        return None
+    reasons = "; ".join(f"{name}: {why}" for name, why in conflicts.items())
+    remedy = f"give an unpatched tree of one of the lines {', '.join(lines())}"
+    if applied := [name for name in names if name not in conflicts]:
+        remedy += f", or rebase the topic (docs/series.md); these apply: {', '.join(applied)}"
+    noun = "topic does" if len(conflicts) == 1 else "topics do"
+    return Failure(f"{len(conflicts)} {noun} not apply: {reasons}", remedy)
 
 
-def patch(tree: Path, line: str, chosen: Sequence[Topic] | None = None) -> None:
-    """Apply topics to `tree`, a plain directory of pagemint's own.
-
-    Raises:
-        Failure: an edit does not apply exactly; `tree` is unchanged.
-    """
-    contents: dict[str, bytes] = {}
-    for change in plan(tree, line, chosen):
-        contents.update(change.contents)
-    for path, data in contents.items():
-        target = tree / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        # The tree shares its files with another one: replace them, never write into them.
-        target.unlink(missing_ok=True)
-        target.write_bytes(data)
+def _known() -> dict[str, Topic]:
+    file = files.KERNEL / "series/topics"
+    rows = (line.split() for line in file.read_text().splitlines() if line[:1] != "#")
+    return {name: Topic(name, tuple(needs)) for name, *needs in rows}
 
 
-@once
-def _topics_in(file: Path) -> dict[str, Topic]:
-    return {name: Topic(name, tuple(needs)) for name, *needs in map(str.split, _listed(file))}
+def _folder(line: str) -> Path:
+    return files.KERNEL / "series" / line
 
 
-def _listed(file: Path) -> list[str]:
-    return [line for line in file.read_text().splitlines() if line[:1] != "#"]
+def _listed(line: str) -> list[Path]:
+    """Return the mails of the stack of a line, in order."""
+    folder = _folder(line)
+    return [folder / name for name in (folder / "series").read_text().splitlines()]
 
 
 def _numbers(line: str) -> list[int]:
@@ -257,49 +281,3 @@ def _release(line: str) -> int:
     """Return the number of releases before a line; the second number goes from 0 to 19."""
     version, patchlevel = _numbers(line)
     return version * 20 + patchlevel
-
-
-def _apply(step: Step, tree: Path, earlier: dict[str, bytes]) -> dict[str, bytes]:
-    """Return the contents of each file that a step touches, as the step leaves them.
-
-    The step finds the files of the unpatched `tree`, with the contents that `earlier` steps left.
-
-    Raises:
-        _ConflictError: an edit does not apply exactly.
-    """
-    diff = step.diff.read_text() if step.diff else ""
-    touched = re.findall(r"^\+\+\+ b/(\S+)$", diff, re.MULTILINE)
-    with tempfile.TemporaryDirectory(prefix="pagemint-") as name:
-        scratch = Path(name)
-        for path in touched:
-            target = scratch / path
-            target.parent.mkdir(parents=True, exist_ok=True)
-            if path in earlier:
-                target.write_bytes(earlier[path])
-            elif (tree / path).is_file():
-                shutil.copyfile(tree / path, target)
-            else:
-                raise _ConflictError(f"{step.name} edits {path}, which is not there")
-        if step.diff:
-            try:
-                git.apply(step.diff, scratch, f"step {step.path}")
-            except Failure as failure:
-                rejected = re.search(r"error: (\S+): patch does not apply", failure.message)
-                if not rejected:
-                    raise
-                raise _ConflictError(f"{step.name} does not match {rejected[1]}") from failure
-        contents = {path: (scratch / path).read_bytes() for path in touched}
-    for path in step.files:
-        if path in earlier or (tree / path).exists():
-            raise _ConflictError(f"{step.name} adds {path}, which is there already")
-        contents[path] = (files.KERNEL / path).read_bytes()
-    return contents
-
-
-def _refusal(applied: Collection[str], conflicts: dict[str, str]) -> Failure:
-    reasons = "; ".join(f"{name}: {why}" for name, why in conflicts.items())
-    remedy = f"give an unpatched tree of one of the lines {', '.join(lines())}"
-    if applied:
-        remedy += f", or rebase the topic (docs/series.md); these apply: {', '.join(applied)}"
-    noun = "topic does" if len(conflicts) == 1 else "topics do"
-    return Failure(f"{len(conflicts)} {noun} not apply: {reasons}", remedy)

@@ -91,7 +91,7 @@ def pair(source: Source) -> tuple[Tree, Tree]:
     """Return the base tree of a source and the patched one, made if they are not in the cache.
 
     Raises:
-        Failure: an edit of the series does not apply, or the disk is full.
+        Failure: a patch of the series does not apply, or the disk is full.
     """
     base = unpatched(words.BASE, source)
     return base, with_topics(words.PATCHED, base, patches.topics())
@@ -123,7 +123,7 @@ def with_topics(name: str, base: Tree, topics: Sequence[Topic]) -> Tree:
     """Return a base tree with some topics of the series.
 
     Raises:
-        Failure: an edit of the series does not apply, or the disk is full.
+        Failure: a patch of the series does not apply, or the disk is full.
     """
     digest = patches.digest(base.line, topics)
     return changed(
@@ -131,7 +131,7 @@ def with_topics(name: str, base: Tree, topics: Sequence[Topic]) -> Tree:
         base,
         cache.digest(base.key, digest),
         f"applying the series to Linux {base.version}",
-        lambda work: patches.patch(work, base.line, topics),
+        lambda work: patches.apply(work, base.line, topics),
     )
 
 

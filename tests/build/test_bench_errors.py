@@ -47,7 +47,7 @@ _LINES = ", ".join([*patches.lines(), sources.EXPECTED])
         *(
             (
                 ["--kernel", line],
-                f"no edits for Linux {line!r}; choose one of {_LINES}, or give a tree with --ksrc",
+                f"no patches for Linux {line!r}; choose one of {_LINES}, or give a tree with --ks",
             )
             for line in ("2.4", "7.3.4", "latest", "")
         ),
@@ -113,11 +113,11 @@ def test_a_result_that_cannot_be_written_is_refused_at_once(
 def test_an_edit_that_does_not_apply_is_named(
     tree: Path, cache_home: Path, refused: Refused
 ) -> None:
-    line = fake_tree.needed()[-1]
+    line = next(need for need in fake_tree.needed() if need.topic == "devdax")
     fake_tree.spoil(tree, line)
     text = (tree / line.path).read_text()
     refusal = refused("bench", "--ksrc", tree, "--size", "4MiB")
-    assert f"{line.topic}: {line.step} does not match {line.path}" in refusal
+    assert f"{line.topic}: {line.path}: patch does not apply" in refusal
     assert (tree / line.path).read_text() == text
     # The copy of the tree is complete, and a later bench can use it.
     assert [name.split("-")[0] for name in _entries(cache_home)] == ["trees/own"]

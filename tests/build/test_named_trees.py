@@ -24,7 +24,6 @@ from pagemint.bench.workloads import known
 from pagemint.report import page
 from pagemint.results.rows import Result
 from pagemint.results.verdict import Judged
-from pagemint.send import branches
 from pagemint.trees import named, objects, patches, sources, trees
 from pagemint.words import MODES
 
@@ -54,7 +53,7 @@ def test_a_mailbox_of_topics_makes_the_tree_that_the_topics_make(
     base = trees.unpatched("base", source)
     before = contents(base.path)
     ours = _make("ours=series:device,online", base)
-    mails = branches.mails(source, tmp_path / "mails", patches.topics(["device", "online"]))
+    mails = [each.mail for each in patches.of(fake_tree.LINE, patches.topics(["online"]))]
     mailbox = tmp_path / "v5.mbox"
     mailbox.write_text("\n".join(mail.read_text() for mail in mails))
     assert contents(ours.path) == contents(_make(f"v5={mailbox}", base).path) != before

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from enum import IntEnum
 
 import pytest
-from kernel_lines import LINES, WHOLE
+from kernel_lines import LINES
 from memmaps import MIGRATE_MOVABLE, SECTION, differences, program_for
 
 from pagemint.bench.process import Host
@@ -35,7 +35,7 @@ def last(steps: list[Step], which: Step) -> int:
     return len(steps) - 1 - steps[::-1].index(which)
 
 
-@pytest.fixture(scope="module", params=WHOLE[-1:])
+@pytest.fixture(scope="module", params=LINES[-1:])
 def shared(request: pytest.FixtureRequest) -> Iterator[tuple[Host, mmap.mmap]]:
     with shared_map(program_for(request.param, "mask"), WINDOW) as shared:
         yield shared

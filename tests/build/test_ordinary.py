@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from kernel_lines import LONG, WHOLE
+from kernel_lines import LINES, LONG
 from memmaps import (
     HOSTS,
     MIGRATE_MOVABLE,
@@ -270,7 +270,7 @@ def test_memory_that_boot_does_not_defer_is_what_base_leaves(
     check(memory, Case(SECTION - MARGIN, CHUNK, 1, 0, unaccepted=unaccepted, order=order))
 
 
-@pytest.fixture(scope="module", params=WHOLE)
+@pytest.fixture(scope="module", params=LINES)
 def traced(request: pytest.FixtureRequest) -> Iterator[Memmap]:
     yield from open_memmap(program_for(request.param, "pointer"), trace=True)
 

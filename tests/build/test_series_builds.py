@@ -15,13 +15,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import fake_tree
 import pytest
-from kernel_lines import BASES, LONG, WHOLE
-from stand_ins import WHO, Patch, pagemint
+from kernel_lines import BASES, LINES, LONG
 
 from pagemint.base import git, machine
-from pagemint.send import branches
 from pagemint.trees import patches, sources, stock, trees
 
 _SUITES = {
@@ -80,7 +77,7 @@ _MORE_CONFIGS = [
     _Config("allnoconfig-64", None, variables=("ARCH=x86_64",)),
 ]
 _BUILDS = [(line, _DEBIAN) for line in BASES]
-_BUILDS += [(WHOLE[-1], config) for config in _MORE_CONFIGS if LONG]
+_BUILDS += [(LINES[-1], config) for config in _MORE_CONFIGS if LONG]
 _MESSAGE = re.compile(r"^(\S+?):\d+(?::\d+)?: ((?:warning|error): .*)$", re.MULTILINE)
 
 
@@ -97,7 +94,7 @@ class _Outcome:
     """
 
     config: _Config
-    steps: list[patches.Step]
+    steps: list[patches.Patch]
     messages: dict[str, set[tuple[str, str]]] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
     built: dict[str, set[str]] = field(default_factory=dict)
@@ -118,32 +115,36 @@ def outcome(request: pytest.FixtureRequest) -> Iterator[_Outcome]:
 
 
 def _build_all(source: sources.Source, config: _Config, directory: Path) -> _Outcome:
-    tree, build = directory / "linux", directory / "build"
+    tree, build, edited = (directory / name for name in ("linux", "build", "edited"))
     tree.mkdir()
     build.mkdir()
     for entry in source.tree.iterdir():
         (tree / entry.name).symlink_to(entry)
-    plan = patches.plan(source.tree, source.line)
-    base = sorted({*_OBJECTS, *(path for change in plan for path in _objects(change))})
-    base = [path for path in base if (source.tree / path).with_suffix(".c").exists()]
     steps = patches.of(source.line)
+    touched = {edit.path for step in steps for edit in step.edits}
+    for path in touched:
+        if (source.tree / path).exists():
+            (edited / path).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source.tree / path, edited / path)
+    base = sorted({*_OBJECTS, *(path for step in steps for path in _objects(step))})
+    base = [path for path in base if (source.tree / path).with_suffix(".c").exists()]
     outcome = _Outcome(config, steps if LONG else steps[-1:])
     text = sources.config_for(source.line).read_text() + _OPTIONS + (config.options or "")
     objects = list(base)
-    for change in plan:
-        name = change.step.path
+    for step in steps:
         if outcome.failures:
-            outcome.failures[name] = "an earlier one does not build"
+            outcome.failures[step.name] = "an earlier one does not build"
             continue
-        for path, data in change.contents.items():
-            _put(tree, path, data)
-        objects += [path for path in _objects(change) if path not in objects]
-        if change.step in outcome.steps:
-            _build(outcome, name, tree, build, text, objects)
+        git.apply(step.mail, edited, step.name)
+        for edit in step.edits:
+            _put(tree, edit.path, (edited / edit.path).read_bytes())
+        objects += [path for path in _objects(step) if path not in objects]
+        if step in outcome.steps:
+            _build(outcome, step.name, tree, build, text, objects)
     # Only the objects that read a file with a message: without one, base cannot differ.
     files = {file for messages in outcome.messages.values() for file, _ in messages}
     base = [path for path in base if files & _read(build, tree, path)]
-    for path in {path for change in plan for path in change.contents}:
+    for path in touched:
         _put(tree, path, old.read_bytes() if (old := source.tree / path).exists() else None)
     for path in base:
         (build / path).unlink(missing_ok=True)  # make would keep it if none of these files is in it
@@ -158,10 +159,10 @@ def _read(build: Path, tree: Path, path: str) -> set[str]:
     return set(re.findall(rf"{tree}/(\S+)", text))
 
 
-def _objects(change: patches.Change) -> list[str]:
-    """Return the objects of a step's sources, without those of other architectures than x86."""
-    files = [path for path in change.contents if re.fullmatch(r"(?!arch/(?!x86/)).*\.c", path)]
-    return [f"{path[:-2]}.o" for path in files]
+def _objects(step: patches.Patch) -> list[str]:
+    """Return the objects of a patch's sources, without those of other architectures than x86."""
+    files = [edit.path for edit in step.edits]
+    return [f"{path[:-2]}.o" for path in files if re.fullmatch(r"(?!arch/(?!x86/)).*\.c", path)]
 
 
 def _put(tree: Path, path: str, data: bytes | None) -> None:
@@ -230,17 +231,18 @@ def test_base_has_messages_of_sparse(outcome: _Outcome) -> None:
 def test_each_step_builds_with_its_new_objects(outcome: _Outcome) -> None:
     assert outcome.failures == {}
     for step in outcome.steps:
-        new = {f"{path[:-2]}.o" for path in step.files if path.endswith(".c")}
-        missing = set(outcome.config.built_of({*new, "mm/mm_init.o"})) - outcome.built[step.path]
-        assert missing == set(), step.path
+        new = {f"{e.path[:-2]}.o" for e in step.edits if e.new and e.path.endswith(".c")}
+        missing = set(outcome.config.built_of({*new, "mm/mm_init.o"})) - outcome.built[step.name]
+        assert missing == set(), step.name
 
 
 def test_no_step_adds_a_message_of_gcc_or_sparse(outcome: _Outcome) -> None:
     known = outcome.messages["base"]
-    new = {step.path: outcome.messages[step.path] - known for step in outcome.steps}
+    new = {step.name: outcome.messages[step.name] - known for step in outcome.steps}
     assert {path: messages for path, messages in new.items() if messages} == {}
 
 
+_SIGNED = "Signed-off-by: pagemint <pagemint@example.org>"
 # checkpatch knows SetPageOffline() as a name of the kernel, but not __SetPageOffline().
 _PAGE_FLAG = re.compile(r"^CHECK:CAMELCASE: .*<__(?:Set|Clear)Page\w+>$", re.MULTILINE)
 
@@ -255,58 +257,21 @@ def _checkpatch(source: sources.Source, *args: str | Path) -> str:
 
 
 @pytest.mark.usefixtures("in_user_cache")
-def test_checkpatch_accepts_each_mail(
-    source: sources.Source, tmp_path: Path, monkeypatch: Patch
-) -> None:
-    for name, value in WHO.items():
-        monkeypatch.setenv(name, value)
-    written = branches.mails(source, tmp_path / "mails")
-    mails = [mail for mail in written if not mail.name.startswith("0000-")]
+def test_checkpatch_accepts_each_mail(source: sources.Source, tmp_path: Path) -> None:
     maintainers = (source.tree / "MAINTAINERS").read_text()
     folders = tuple(re.findall(r"^F:\t(\S+/)$", maintainers, re.MULTILINE))
     covered: list[Path] = []
     others: list[Path] = []
-    for step, mail in zip(patches.of(source.line), mails, strict=True):
+    for number, step in enumerate(patches.of(source.line)):
+        # The sender signs off, as git am -s does.
+        mail = tmp_path / f"{number:04}-{step.mail.name}"
+        mail.write_text(step.mail.read_text().replace("\n---\n", f"\n\n{_SIGNED}\n---\n", 1))
         # MAINTAINERS lists some folders whole: an architecture's, or 6.12's mm/.
-        whole = step.files and all(path.startswith(folders) for path in step.files)
+        new = [edit.path for edit in step.edits if edit.new]
+        whole = new and all(path.startswith(folders) for path in new)
         (covered if whole else others).append(mail)
     assert _checkpatch(source, *others) == ""
     assert _checkpatch(source, "--ignore", "FILE_PATH_CHANGES", *covered) == ""
-
-
-@pytest.mark.usefixtures("in_user_cache")
-def test_each_topic_applies_to_the_expected_next_release() -> None:
-    source = sources.get(sources.EXPECTED)
-    for topic in patches.topics():
-        chosen = patches.topics([topic.name])
-        changes = patches.plan(source.tree, source.line, chosen)
-        assert [change.step for change in changes] == patches.of(source.line, chosen)
-        assert changes[0].step.topic == "mainline"
-
-
-@pytest.mark.usefixtures("in_user_cache")
-def test_one_command_makes_the_expected_next_release(tmp_path: Path) -> None:
-    source = sources.get(sources.EXPECTED)
-    changes = patches.plan(source.tree, source.line)
-    edited = {path for change in changes for path in change.contents}
-    tree = tmp_path / "linux"
-    for path in ("Makefile", "Kconfig", *edited):
-        if (source.tree / path).exists():
-            (tree / path).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(source.tree / path, tree / path)
-    ended = pagemint("series", "--kernel", sources.EXPECTED, "--tree", tree, **WHO)
-    assert ended.returncode == 0, ended.stderr
-    subjects = git.git(tree, "log", "--reverse", "--format=%s", "base..HEAD").splitlines()
-    assert subjects == [change.step.message.partition("\n")[0] for change in changes]
-    names = git.git(tree, "branch", "--format=%(refname:short)").split()
-    topics = {change.step.topic for change in changes}
-    assert set(names) == {"base", *(f"pagemint-{source.line}-{topic}" for topic in topics)}
-    # The expected release has these already.
-    steps = {step.path for step in patches.of(sources.EXPECTED_FROM)}
-    left_out = steps - {change.step.path for change in changes}
-    assert {path for path in left_out if not path.startswith("published/")} == {
-        *("fixes/01-pgmap", "fixes/02-zone-contiguous", "fixes/08-add-pages")
-    }
 
 
 def _coccinelle(tree: Path, files: list[str]) -> set[tuple[str, str]]:
@@ -333,12 +298,10 @@ def _coccinelle(tree: Path, files: list[str]) -> set[tuple[str, str]]:
 @pytest.mark.skipif(not LONG, reason="takes some minutes")
 @pytest.mark.usefixtures("in_user_cache")
 def test_coccinelle_finds_nothing_new() -> None:
-    base, patched = trees.pair(sources.get(WHOLE[-1]))
-    steps = patches.of(WHOLE[-1])
-    edited = {
-        path for step in steps if step.diff for path in fake_tree.edited(step.diff.read_text())
-    }
-    new = [path for step in steps for path in step.files if path.endswith((".c", ".h"))]
+    base, patched = trees.pair(sources.get(LINES[-1]))
+    edits = [edit for step in patches.of(LINES[-1]) for edit in step.edits]
+    edited = {edit.path for edit in edits if not edit.new}
+    new = [edit.path for edit in edits if edit.new and edit.path.endswith((".c", ".h"))]
     messages = _coccinelle(patched.path, [*new, *(path for path in edited if path.endswith(".c"))])
     named = sorted({file for file, _ in messages} & edited)
     assert messages - (_coccinelle(base.path, named) if named else set()) == set()

@@ -100,7 +100,7 @@ def test_what_a_page_names_exists(page: Path) -> None:
         assert not anchor or anchor in _anchors(file), f"{target}#{anchor}"
     topics = "|".join(topic.name for topic in patches.topics())
     for topic, number in re.findall(rf"`({topics})/(\d\d)", text):
-        assert list((_ROOT / "kernel/series" / topic).glob(f"{number}-*")), f"{topic}/{number}"
+        assert list((_ROOT / "kernel/series/7.3" / topic).glob(f"00{number}-*")), (topic, number)
 
 
 def test_the_example_of_a_workload_is_clean() -> None:
@@ -116,7 +116,7 @@ def test_the_example_of_a_workload_is_clean() -> None:
 def test_a_commit_that_a_message_credits_is_in_the_record_of_prior_work() -> None:
     commit = re.compile(r"\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{12}\b")
     series = _ROOT / "kernel/series"
-    texts = [*series.glob("*/*/message"), *series.glob("*/cover")]
-    credited = {name for text in texts for name in commit.findall(text.read_text())}
+    texts = [file.read_text() for file in series.glob("*/*/*")]
+    credited = {name for text in texts for name in commit.findall(text.partition("\n---\n")[0])}
     assert credited
     assert credited <= set(commit.findall((_ROOT / "docs/prior-work.md").read_text()))

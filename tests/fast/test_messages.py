@@ -1,188 +1,175 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The texts of the series and the figures in them."""
+"""The texts of the newest series, and the figures in them, which tests/figures.tsv lists.
 
-import json
+A row of the table has a text, a figure in it, the result that it comes from, and how it is read
+there: the measure, the workload or operation, the tree or mode, and what else the case has. Without
+`threads` and `returns` a case is that of one thread and of plain returns.
+"""
+
+import csv
 import re
-import shutil
 import statistics
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
-import fake_result
-import figures
 import pytest
-from stand_ins import Patch
 
 from pagemint.base import files
-from pagemint.base.errors import Failure
-from pagemint.results import estimates, reader
-from pagemint.trees import sources
+from pagemint.base.sizes import format_size
+from pagemint.results import counted, estimates, reader
+from pagemint.results.cases import limit_of
+from pagemint.results.rows import Result, Row
+from pagemint.results.verdict import are_pairs
+from pagemint.trees import patches, sources
+from pagemint.words import PAGE
 
-_TEXTS = sorted((files.KERNEL / "series").glob("*/*/message"))
-_TEXTS += sorted((files.KERNEL / "series").glob("*/cover"))
+_LINE = patches.lines()[-1]
+_SERIES = files.KERNEL / "series" / _LINE
+_TEXTS = sorted([*_SERIES.glob("*/*.patch"), *_SERIES.glob("*/cover.txt")])
 _DECIMAL = re.compile(r"(?<![\d.])\d+\.\d+(?![\d.]| GiB)")
-_TYPED = {"threads/01-padata/message": ["1.3"]}
+_TYPED = {"threads/0001": ["1.3"]}
 """Decimals that come from no result: the size of the code that padata keeps."""
-
 _LINES = [sources.EXPECTED_FROM, sources.EXPECTED.partition("-")[0]]
 """The kernels that texts name."""
 
+with (Path(__file__).parents[1] / "figures.tsv").open() as file:
+    _FIGURES = list(csv.DictReader(file, delimiter="\t"))
+
 
 def _name(path: Path) -> str:
-    return str(path.relative_to(files.KERNEL / "series"))
+    return f"{path.parent.name}/{'cover' if path.suffix == '.txt' else path.name[:4]}"
+
+
+def _text(path: Path) -> str:
+    """Return a message as it was written: its subject, an empty line, and the body."""
+    text = path.read_text()
+    if path.suffix == ".txt":
+        return text
+    head, _, rest = text.partition("\n\n")
+    subject = re.sub(r".*^Subject: \[.*?\] ((?:.|\n )*)$.*", r"\1", head, flags=re.M | re.S)
+    return subject.replace("\n ", " ") + "\n\n" + rest.partition("\n---\n")[0] + "\n"
+
+
+_BY_NAME = {_name(path): " ".join(_text(path).split()) for path in _TEXTS}
 
 
 @pytest.mark.parametrize("path", _TEXTS, ids=_name)
 def test_a_text_has_a_subject_and_a_body_and_short_lines(path: Path) -> None:
-    subject, blank, *body = path.read_text().split("\n")
+    subject, blank, *body = _text(path).split("\n")
     assert re.fullmatch(r"\S+: [^A-Z].*[^.]", subject)
     assert blank == ""
     assert body[-1] == ""
     assert body[0] and body[-2]
-    assert [line for line in (subject, *body) if len(line) > figures.WIDTH] == []
+    assert [line for line in (subject, *body) if len(line) > 75] == []  # as checkpatch demands
     assert "Signed-off-by" not in "".join(body)
-    assert "  \n" not in path.read_text()
 
 
-@pytest.mark.parametrize("listed", figures.lists(), ids=_name)
-def test_each_figure_is_that_of_the_result_it_names(listed: Path) -> None:
-    text, again = figures.written_again(listed)
-    assert listed.read_text() == again, "run: make figures"
-    assert figures.text_of(listed).read_text() == text, "run: make figures"
-
-
-@pytest.mark.parametrize("path", _TEXTS, ids=_name)
-def test_no_decimal_was_typed(path: Path) -> None:
-    listed = path.with_name("figures")
-    known = _DECIMAL.findall(listed.read_text()) if listed.exists() else []
-    known += [*_TYPED.get(_name(path), []), *_LINES]
-    assert [figure for figure in _DECIMAL.findall(path.read_text()) if figure not in known] == []
-
-
-@pytest.fixture
-def listed(tmp_path: Path, monkeypatch: Patch) -> Path:
-    """A list of figures beside a message, in a series of its own."""
-    folder = tmp_path / "kernel/series/all/01-one"
-    folder.mkdir(parents=True)
-    monkeypatch.setattr(files, "KERNEL", tmp_path / "kernel")
-    monkeypatch.setattr(files, "RESULTS", tmp_path)
-    return folder / "figures"
-
-
-def _again(listed: Path, text: str, *calls: str, **changes: object) -> str:
-    """Return a message with new figures, whose subject is left out."""
-    (listed.parents[4] / "a.json").write_bytes(fake_result.text(**changes))
-    listed.with_name("message").write_text(f"one: do it\n\n{text}\n")
-    listed.write_text("\n".join(["a.json", *calls, ""]))
-    return figures.written_again(listed)[0].removeprefix("one: do it\n\n").removesuffix("\n")
-
-
-def test_new_figures_keep_the_columns_of_a_table_and_wrap_paragraphs(listed: Path) -> None:
-    table = "  fsdax     9.9     1.0\n  devdax    9.9     1.0"
-    calls = ['9.9 = ms("fsdax", "base")', '1.0 = ms("fsdax", "streaming")']
-    calls += ['9.9 = ms("devdax", "base")', '1.0 = ms("devdax", "streaming")']
-    lines = _again(listed, table, *calls).split("\n")
-    assert [len(line) for line in lines] == [len(line) for line in table.split("\n")]
-    assert re.fullmatch(r"  fsdax    \d\d\.\d    \d\d\.\d", lines[0])
-    long = "it was measured on a machine, " * 2 + "x. " + "And more words follow here. " * 3
-    body = _again(listed, long, "a machine = machine()")
-    assert max(map(len, body.split("\n"))) <= figures.WIDTH
-    assert "a virtual machine with" in " ".join(body.split())
-
-
-def test_a_figure_is_found_in_the_order_of_the_text(listed: Path) -> None:
-    calls = ['1.0 = ms("fsdax", "base")', '1.0 = ms("fsdax", "streaming")']
-    base, ours = _again(listed, "From 1.0 to 1.0 ms.", *calls).split()[1:4:2]
-    assert float(base) > float(ours)
-    with pytest.raises(Failure, match=r"01-one/message lacks the figure 1\.0"):
-        _again(listed, "From 1.0 to 12.0 ms.", *calls)
-
-
-def _row(listed: Path, **case: object) -> float:
-    """Return the median of the one row of `_again` with these fields."""
-    (runs,) = (
-        row.runs_ms
-        for row in reader.read(str(listed.parents[4] / "a.json")).rows
-        if all(getattr(row.case, name, row.variant) == value for name, value in case.items())
-    )
-    return statistics.median(runs)
-
-
-def test_a_row_is_that_of_one_thread_and_plain_returns_unless_told(listed: Path) -> None:
-    calls = ['1 = ms("devdax", "streaming")', '2 = ms("devdax", "streaming", threads=4)']
-    calls += ['3 = ms("devdax", "streaming", returns="safe")', "4 = most_threads()"]
-    shown = _again(listed, "1 2 3 4", *calls, threads=(1, 4), returns=("safe", "plain"))
-    case = {"workload": "devdax", "variant": "streaming"}
-    times = [
-        _row(listed, threads=threads, returns=returns, **case)
-        for threads, returns in ((1, "plain"), (4, "plain"), (1, "safe"))
+@pytest.mark.parametrize("name", _BY_NAME)
+def test_no_decimal_was_typed(name: str) -> None:
+    known = [
+        each for row in _FIGURES if row["text"] == name for each in _DECIMAL.findall(row["figure"])
     ]
-    assert shown == " ".join([*(f"{time:.1f}" for time in times), "4"])
+    known += [*_TYPED.get(name, []), *_LINES]
+    assert [figure for figure in _DECIMAL.findall(_BY_NAME[name]) if figure not in known] == []
 
 
-def test_the_largest_device_is_taken(listed: Path) -> None:
-    shown = _again(listed, "7 8", "7 = size()", "8 = pages()", sizes=(10**12, 10**9))
-    assert shown == "1 TB 244,140,625"
+@pytest.mark.parametrize("row", _FIGURES, ids=lambda row: f"{row['text']}: {row['figure']}")
+def test_each_figure_is_that_of_the_result_it_names(row: dict[str, str]) -> None:
+    assert row["figure"] in _BY_NAME[row["text"]]
+    result = reader.read(str(files.RESULTS / row["result"]))
+    value = _read(result, row)
+    assert row["figure"] in (value, value.partition(" ")[0])
 
 
-@pytest.mark.parametrize("named", ['block="2 GiB"', "block_bytes=2147483648"])
-def test_the_memory_block_of_a_row_names_it(listed: Path, named: str) -> None:
-    call = f'1 = ms("hotplug", "streaming", {named})'
-    shown = _again(listed, "1", call, memory=True, returns=("safe", "plain"))
-    case = {"workload": "hotplug", "block_bytes": 2 << 30, "returns": "plain"}
-    assert shown == f"{_row(listed, variant='streaming', **case):.1f}"
+def test_a_result_that_moves_is_seen() -> None:
+    row = next(row for row in _FIGURES if row["measure"] == "ms")
+    result = reader.read(str(files.RESULTS / row["result"]))
+    for each in result.rows:
+        each.runs_ms[:] = [3 * ms for ms in each.runs_ms]
+    assert _read(result, row) != row["figure"]
 
 
-@pytest.mark.parametrize("outlier", [0.7, 1.2])
-def test_the_speedup_is_the_smaller_ratio(listed: Path, outlier: float) -> None:
-    call = '1 = speedup("fsdax", "streaming", threads=2)'
-    shown = _again(listed, "1", call, threads=(1, 2), outlier=outlier)
-    rows = reader.read(str(listed.parents[4] / "a.json")).rows
-    base = next(row for row in rows if row.variant == "base")
-    mine = next(row for row in rows if row.variant == "streaming" and row.case.threads == 2)
-    gain = estimates.gain(base.runs_ms, mine.runs_ms, paired=True)
-    assert shown == f"{min(gain.paired.value, gain.fastest):.2f}"
+def _read(result: Result, row: dict[str, str]) -> str:
+    """Return the figure that a row of the table describes."""
+    measure, of, which = row["measure"], row["of"], row["tree or mode"]
+    where = dict(pair.split("=") for pair in row["where"].split("; ") if pair)
+    if measure in _OF_RESULT:
+        return _OF_RESULT[measure](result)
+    if measure in _OF_ROW:
+        return _OF_ROW[measure](_row(result, of, which, where), result)
+    (entry,) = (each for each in result.counts if (each.name, each.tree) == (of, which))
+    counts = entry.functions[where["function"]] if where else entry.total
+    if measure == "calls":
+        return str(counts.calls)
+    measure = {"stored": "bytes stored"}.get(measure, measure)
+    return counted.in_words(counted.MEASURES[measure](counts), measure)
 
 
-def test_the_limit_and_the_share_of_it(listed: Path) -> None:
-    calls = ["1 GB/s = fill_limit()", '0.5 = of_limit("fsdax", "streaming")']
-    assert _again(listed, "1 GB/s, 0.5", *calls, noise=0.0001) == "45.3 GB/s, 0.98"
+def _row(result: Result, workload: str, variant: str, where: dict[str, str]) -> Row:
+    """Return the row of the largest device."""
+    wanted = {"workload": workload, "threads": "1", **where}
+    # Copies and steps do not return for each page: they are timed with one kind of returns.
+    if workload != "folio" and "operation" not in where:
+        wanted.setdefault("returns", "plain")
+    rows = (row for row in result.rows if row.variant == variant)
+    fitting = (
+        row for row in rows if all(str(getattr(row.case, k)) == v for k, v in wanted.items())
+    )
+    return max(fitting, key=lambda row: row.case.device_bytes)
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        'ms("private", "streaming")',
-        'ns("fsdax", "base", threads=7)',
-        'walk_ns("fsdax", "streaming")',
-    ],
-)
-def test_a_figure_that_is_missing_is_one_line(listed: Path, call: str) -> None:
-    with pytest.raises(Failure, match=f"names results without {re.escape(call)}"):
-        _again(listed, "1", f"1 = {call}")
-    with pytest.raises(Failure, match=r"no result has stored\(\)"):
-        _again(listed, "1", '1 = stored("bind fsdev", "base")')
+def _machine(result: Result) -> str:
+    host = result.host
+    what = "a virtual machine" if host.virtual else "a machine"
+    family, model, *_ = host.family_model_stepping
+    return f"{what} with {host.cpus} CPUs ({host.cpu}, family {family}, model {model})"
 
 
-def test_machines_are_named(listed: Path) -> None:
-    body = fake_result.body()
-    body["host"] |= {"virtual": False, "cpus": 1}
-    _again(listed, "a machine", "a machine = machine()")
-    (listed.parents[4] / "a.json").write_text(json.dumps(body))
-    shown, _ = figures.written_again(listed)
-    assert "a machine with 1 CPU (AMD EPYC 9B45, family 26, model 2)" in shown
+def _fsdax(result: Result) -> Row:
+    return _row(result, "fsdax", "base", {})
 
 
-def test_a_result_that_moves_is_seen(listed: Path, tmp_path: Path) -> None:
-    """Each list that times name moves with its result."""
-    root = Path(__file__).parents[2]
-    kept = root / "kernel/series/device/03-zone-device"
-    bench = (kept / "figures").read_text().splitlines()[0]
-    changed = json.loads((root / "docs/results" / bench).read_text())
-    for row in changed["rows"]:
-        row["runs_ms"] = [3 * each for each in row["runs_ms"]]
-    (tmp_path / bench).write_text(json.dumps(changed))
-    for name in ("message", "figures"):
-        shutil.copy(kept / name, listed.parent)
-    text, again = figures.written_again(listed)
-    assert text != (kept / "message").read_text()
-    assert again != (kept / "figures").read_text()
+def _limit(row: Row, result: Result) -> float:
+    limit = limit_of(row.case, result.limits)
+    assert limit
+    return estimates.limit_bytes_per_s(limit)
+
+
+def _speedup(row: Row, result: Result) -> str:
+    """Return the smaller of two ratios: the median of the paired ones, that of the fastest runs."""
+    case = replace(row.case, threads=1)  # base always runs in one thread
+    base = next(each for each in result.rows if (each.variant, each.case) == ("base", case))
+    gain = estimates.gain(base.runs_ms, row.runs_ms, paired=are_pairs(result))
+    return f"{gain.headline:.2f}"
+
+
+def _of_limit(row: Row, result: Result) -> str:
+    limit = limit_of(row.case, result.limits)
+    assert limit
+    return f"{estimates.share_of_limit(limit, row):.2f}"
+
+
+_OF_RESULT: dict[str, Callable[[Result], str]] = {
+    "machine": _machine,  # "a virtual machine with 2 CPUs (AMD EPYC, family 25, model 1)"
+    "linux": lambda result: result.kernel.version,
+    "most_threads": lambda result: str(max(row.case.threads for row in result.rows)),
+    "runs": lambda result: str(len(_fsdax(result).runs_ms)),
+    "size": lambda result: format_size(_fsdax(result).case.device_bytes),
+    "pages": lambda result: f"{_fsdax(result).case.pages:,}",
+    "fill_limit": lambda result: f"{_limit(_fsdax(result), result) / 1e9:.1f} GB/s",
+}
+
+_OF_ROW: dict[str, Callable[[Row, Result], str]] = {
+    "ms": lambda row, _: f"{statistics.median(row.runs_ms):.1f}",
+    "fastest_ms": lambda row, _: f"{min(row.runs_ms):.1f}",
+    "ns": lambda row, _: f"{statistics.median(row.runs_ms) * 1e6 / row.case.pages:.1f}",  # a page
+    # Freeing a page.
+    "walk_ns": lambda row, _: f"{statistics.median(row.walk_ms) * 1e6 / row.case.pages:.1f}",
+    "step_ns": lambda row, _: f"{statistics.median(row.runs_ms) * 1e6 / row.case.times:,.0f}",
+    "gb_per_s": lambda row, _: (
+        f"{estimates.bytes_per_s(statistics.median(row.runs_ms), PAGE * row.case.pages) / 1e9:.1f}"
+    ),
+    "speedup": _speedup,
+    "of_limit": _of_limit,  # the time at the limit over the time of the row, 1 at the limit itself
+}

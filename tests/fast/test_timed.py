@@ -16,8 +16,10 @@ from pagemint.send import kept
 from pagemint.trees import edited
 
 _LINE = "7.3"
-_PGMAP = "kernel/series/fixes/01-pgmap"
-_THREADS = "kernel/series/threads/03-memmap-threads"
+_PGMAP = "kernel/series/7.3/fixes/0001-*"
+_THREADS = "kernel/series/7.3/threads/0003-*"
+_TEMPLATE = "kernel/series/7.3/device/0002-*"
+_SHARING = "kernel/series/7.3/shared/0001-*"
 _DEVICES = {"fsdax", "devdax", "devdax-1g", "private"}
 _MEMMAPS = {*_DEVICES, "hotplug", "boot", "online", "vmemmap", "populate"}
 _SHARED = {*_DEVICES, "vmemmap", "populate"}
@@ -44,6 +46,11 @@ def _changed(result: Result) -> set[str]:
     return set(kept.changed(result))
 
 
+def _only(folder: Path, pattern: str) -> Path:
+    (file,) = folder.glob(pattern)
+    return file
+
+
 def _change_edit(diff: Path, path: str) -> None:
     """Change the first statement that an edit of a file adds."""
     before, mark, edit = diff.read_text().partition(f"+++ b/{path}\n")
@@ -55,14 +62,14 @@ def _change_edit(diff: Path, path: str) -> None:
 @pytest.mark.parametrize(
     ("patch", "path", "stale"),
     [
-        ("copies/02-folio-copy", "mm/util.c", {"folio"}),
-        ("fixes/03-dax-head-bit", "fs/dax.c", _DAX),
-        ("online/03-deferred", "mm/mm_init.c", _MEMMAPS),
-        ("threads/01-padata", "kernel/padata.c", _MEMMAPS),
-        ("online/01-fresh", "mm/memory_hotplug.c", {"hotplug", "boot", "online"}),
-        ("fixes/11-hyperv-chunks", "drivers/hv/hv_balloon.c", set()),
+        ("copies/0002", "mm/util.c", {"folio"}),
+        ("fixes/0003", "fs/dax.c", _DAX),
+        ("online/0003", "mm/mm_init.c", _MEMMAPS),
+        ("threads/0001", "kernel/padata.c", _MEMMAPS),
+        ("online/0001", "mm/memory_hotplug.c", {"hotplug", "boot", "online"}),
+        ("fixes/0011", "drivers/hv/hv_balloon.c", set()),
         # Any code can include a header of the kernel.
-        ("fixes/02-zone-contiguous", "include/linux/mmzone.h", _ALL),
+        ("fixes/0002", "include/linux/mmzone.h", _ALL),
     ],
 )
 def test_a_change_of_code_concerns_the_workloads_that_link_it(
@@ -70,7 +77,7 @@ def test_a_change_of_code_concerns_the_workloads_that_link_it(
 ) -> None:
     result = _result()
     assert _changed(result) == set() and kept.counts_are_current(result)
-    _change_edit(copies / f"kernel/series/{patch}/{_LINE}.diff", path)
+    _change_edit(_only(copies, f"kernel/series/{_LINE}/{patch}-*"), path)
     assert _changed(result) == stale
     assert not kept.counts_are_current(result)
 
@@ -78,20 +85,20 @@ def test_a_change_of_code_concerns_the_workloads_that_link_it(
 @pytest.mark.parametrize(
     ("path", "before", "after", "stale"),
     [
-        ("kernel/mm/memmap_threads.c", "_MAX\t\t4", "_MAX\t\t5", _SHARED),
-        ("kernel/mm/memmap_shared.c", "static bool ", "static int ", {"populate"}),
-        ("kernel/mm/memmap_template.h", "#define", "#define\tX\n#define", _MEMMAPS),
-        (f"{_PGMAP}/7.3.diff", "a/mm/mm_init.c", "a/mm/util.c", {*_MEMMAPS, "folio"}),
+        (_THREADS, "_MAX\t\t4", "_MAX\t\t5", _SHARED),
+        (_SHARING, "+static bool ", "+static int ", {"populate"}),
+        (_TEMPLATE, "_RUN_IMAGES\t2U", "_RUN_IMAGES\t3U", _MEMMAPS),
+        (_PGMAP, "b/mm/mm_init.c\n@@", "b/mm/util.c\n@@", {*_MEMMAPS, "folio"}),
         ("bench/workloads/vmemmap.c", "_now();", "_now() + 1;", {"vmemmap", "populate"}),
         # A comment or a test concerns none.
-        ("kernel/mm/memmap_threads.c", "A CPU can have", "/ A CPU has", set()),
-        ("kernel/mm/memmap_threads.c", "\treturn ", "\t\treturn  ", set()),
-        ("kernel/mm/tests/memmap_threads_kunit.c", "{", "{;", set()),
-        (f"{_THREADS}/7.3.diff", "Checks that a", "Sees whether a", set()),
-        (f"{_PGMAP}/7.3.diff", "not a tail yet", "no tail", set()),
-        (f"{_PGMAP}/7.3.diff", "@@ -9", "@@ -8", set()),
-        (f"{_PGMAP}/message", "mm", "fs", set()),
-        ("kernel/series/copies/02-folio-copy/6.12.diff", ";", " + 1;", set()),
+        (_THREADS, "A CPU can have", "/ A CPU has", set()),
+        (_THREADS, "+\treturn ", "+\t\treturn  ", set()),
+        (_THREADS, '+\t.name = "', '+\t.title = "', set()),
+        (_THREADS, "Checks that a", "Sees whether a", set()),
+        (_PGMAP, "not a tail yet", "no tail", set()),
+        (_PGMAP, "@@ -9", "@@ -8", set()),
+        (_PGMAP, "Subject: [PATCH 01/12] mm", "Subject: [PATCH 01/12] fs", set()),
+        ("kernel/series/6.12/copies/0002-*", ";", " + 1;", set()),
         ("kernel/series/topics", "# ", "# Note: ", set()),
         ("bench/workloads/vmemmap.c", "as the page allocator", "like the page allocator", set()),
         ("bench/host/stubs.c", ";", ";;", set()),
@@ -101,9 +108,10 @@ def test_a_change_of_a_file_concerns_the_workloads_that_link_it(
     copies: Path, path: str, before: str, after: str, stale: set[str]
 ) -> None:
     result = _result()
-    text = (copies / path).read_text()
+    file = _only(copies, path)
+    text = file.read_text()
     assert before in text
-    (copies / path).write_text(text.replace(before, after))
+    file.write_text(text.replace(before, after))
     assert _changed(result) == stale
     assert stale or kept.counts_are_current(result)
 

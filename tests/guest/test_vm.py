@@ -15,7 +15,7 @@ from pagemint import cli
 from pagemint.guests.outside import binds, lab
 from pagemint.guests.outside.guest import Guest
 from pagemint.trees import image, patches, trees
-from pagemint.words import DEFERRED_INIT, PAGE, SHARED, STRUCT_PAGE
+from pagemint.words import DEFERRED_INIT, MODES, PAGE, SHARED, STRUCT_PAGE
 
 SCENARIOS = ("fsdax", "fsdax-mem", "devdax", "devdax-mem", "private")
 REPLICATED = ("fsdax", "devdax", "private")
@@ -57,7 +57,7 @@ def test_folios_are_copied_in_a_guest(guests: Guests) -> None:
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_all_modes_leave_the_same_memmap(scenario: str, line: str, guests: Guests) -> None:
-    modes = patches.modes(line)
+    modes = MODES
     shared = scenario in SHARED_BLOCKS and "memmap_shared" in patches.suites(line)
     check_memmaps(scenario, guests, (*modes, SHARED) if shared else modes)
 

@@ -5,18 +5,19 @@ from dataclasses import replace
 
 import pytest
 from guest_records import DEVICE, LONG, X86_SUITES, Guests, check_memmaps, missing_suites
-from kernel_lines import WHOLE
+from kernel_lines import LINES
 
 from pagemint.guests.outside.guest import Guest
 from pagemint.guests.outside.lab import BIND_SCENARIOS, LABS
 from pagemint.trees import image, patches, trees
+from pagemint.words import MODES
 
 pytestmark = LONG
 
 PARTS = [part for scenario in BIND_SCENARIOS.values() for part in scenario.parts]
 
 
-@pytest.fixture(scope="module", params=WHOLE)
+@pytest.fixture(scope="module", params=LINES)
 def line(request: pytest.FixtureRequest) -> str:
     """The kernel line of the guests."""
     return str(request.param)
@@ -36,7 +37,7 @@ def guests(line: str) -> Guests:
 
 @pytest.mark.parametrize("part", PARTS)
 def test_both_kernels_leave_the_same_memmap(part: str, line: str, guests: Guests) -> None:
-    check_memmaps(part, guests, patches.modes(line))
+    check_memmaps(part, guests, MODES)
 
 
 def test_the_kunit_suites_pass(line: str, guests: Guests) -> None:

@@ -2,7 +2,7 @@
 /*
  * KUnit tests for the memmap that sections of a device share.
  *
- * Each test maps device-private memory, as if memmap_shared=1 had been given.
+ * Each test maps device memory, as if memmap_shared=1 had been given.
  */
 #include <kunit/static_stub.h>
 #include <kunit/test.h>
@@ -13,6 +13,7 @@
 #include <linux/memremap.h>
 #include <linux/mm.h>
 #include <linux/pagemap.h>
+#include <linux/set_memory.h>
 #include <linux/smp.h>
 #include <linux/string.h>
 #include <linux/vmalloc.h>
@@ -31,6 +32,8 @@
 struct shared_test {
 	struct dev_pagemap pgmap;
 	struct resource *res;
+	enum memory_type type;	/* of the memory that is mapped next */
+	unsigned int order;	/* of its compounds */
 	bool mapped;
 	bool enabled;		/* memmap_shared_enabled before the test */
 	void *before;		/* a copy of struct pages */
@@ -73,7 +76,8 @@ static void shared_map(struct kunit *test, unsigned int flags, unsigned long ski
 	struct shared_test *st = test->priv;
 
 	memset(&st->pgmap, 0, sizeof(st->pgmap));
-	st->pgmap.type = MEMORY_DEVICE_PRIVATE;
+	st->pgmap.type = st->type;
+	st->pgmap.vmemmap_shift = st->order;
 	st->pgmap.flags = flags;
 	st->pgmap.ops = &shared_ops;
 	st->pgmap.owner = st;
@@ -154,6 +158,7 @@ static int shared_init(struct kunit *test)
 					  PFN_PHYS(SHARED_PAGES), "memmap_shared");
 	KUNIT_ASSERT_FALSE(test, IS_ERR(st->res));
 
+	st->type = MEMORY_DEVICE_PRIVATE;
 	shared_map(test, PGMAP_SHARED_MEMMAP, 0);
 	return 0;
 }
@@ -266,6 +271,102 @@ static void shared_folio_test(struct kunit *test)
 	shared_compare(test, pfn, 1UL << PMD_ORDER);
 	folio_unlock(folio);
 	folio_put(folio);
+}
+
+/* fsdax shares as well, and is populated by PFN. No CPU accesses the memory. */
+static void shared_fsdax_test(struct kunit *test)
+{
+	struct shared_test *st = test->priv;
+	const unsigned long pfn = shared_pfn(st, 3) - 1;
+
+	shared_unmap(st);
+	st->type = MEMORY_DEVICE_FS_DAX;
+	shared_map(test, 0, 0);
+	KUNIT_EXPECT_EQ(test, shared_count(st, 0), 0UL);
+	shared_copy(st);
+	shared_unmap(st);
+
+	shared_map(test, PGMAP_SHARED_MEMMAP, 0);
+	KUNIT_EXPECT_EQ(test, shared_count(st, 0), SHARED_SECTIONS);
+	shared_compare(test, 0, 0);
+	KUNIT_ASSERT_EQ(test, 0, pfn_populate_memmap(pfn, 2));
+	KUNIT_EXPECT_EQ(test, shared_count(st, 0), SHARED_SECTIONS - 2);
+	shared_mark(pfn, 2);
+	shared_compare(test, pfn, 2);
+	KUNIT_ASSERT_EQ(test, 0, pfn_populate_memmap(pfn, 2));
+	shared_expect_marked(test, pfn, 2);
+}
+
+/*
+ * Compounds of devdax share if their tail pages hold a mask. They read as those of
+ * a memmap written at the bind; _deferred_list does so once a section is populated.
+ */
+static void shared_compound_test(struct kunit *test)
+{
+	const unsigned long shared = compound_info_has_mask() ? SHARED_SECTIONS : 0;
+	struct shared_test *st = test->priv;
+	struct page *before = st->before;
+	struct folio *folio;
+	unsigned long i;
+
+	shared_unmap(st);
+	st->type = MEMORY_DEVICE_DEVDAX;
+	st->order = PMD_ORDER;
+	shared_map(test, 0, 0);
+	KUNIT_EXPECT_EQ(test, shared_count(st, 0), 0UL);
+	shared_copy(st);
+	shared_unmap(st);
+
+	shared_map(test, PGMAP_SHARED_MEMMAP, 0);
+	KUNIT_EXPECT_EQ(test, shared_count(st, 0), shared);
+	KUNIT_ASSERT_EQ(test, 0, pgmap_populate_memmap(&st->pgmap, shared_pfn(st, 1), 1));
+	for (i = 0; i < SHARED_PAGES; i += 1UL << PMD_ORDER) {
+		if (!memmap_is_shared(shared_pfn(st, 0) + i))
+			continue;
+		folio = (struct folio *)(before + i);
+		memset(&folio->_deferred_list, 0, sizeof(folio->_deferred_list));
+	}
+	shared_compare(test, 0, 0);
+}
+
+/*
+ * A task may find that a section is shared, and look at its first page only when
+ * another task has populated it and resets a folio there: the page has no pgmap.
+ */
+static void shared_reset_test(struct kunit *test)
+{
+	struct shared_test *st = test->priv;
+	struct page *block = st->pgmap.shared_block;
+	struct folio *first = page_address(block);
+
+	KUNIT_ASSERT_EQ(test, 0, set_memory_rw((unsigned long)first, 1));
+	first->pgmap = NULL;
+	KUNIT_ASSERT_EQ(test, 0, set_memory_ro((unsigned long)first, 1));
+	KUNIT_EXPECT_EQ(test, 0, pfn_populate_memmap(shared_pfn(st, 0), 1));
+	KUNIT_EXPECT_EQ(test, shared_count(st, 0), SHARED_SECTIONS - 1);
+}
+
+/* Pages of other types have a reference from the start, or other users. */
+static void shared_type_test(struct kunit *test)
+{
+	struct shared_test *st = test->priv;
+
+	shared_unmap(st);
+	st->type = MEMORY_DEVICE_GENERIC;
+	shared_map(test, PGMAP_SHARED_MEMMAP, 0);
+	KUNIT_EXPECT_EQ(test, shared_count(st, 0), 0UL);
+}
+
+/* Ordinary memory has a memmap of its own. */
+static void shared_ordinary_test(struct kunit *test)
+{
+	struct page *page = alloc_page(GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, page);
+	KUNIT_EXPECT_EQ(test, 0, pfn_populate_memmap(page_to_pfn(page), 1));
+	__free_page(page);
+	/* This one has no section. */
+	KUNIT_EXPECT_EQ(test, 0, pfn_populate_memmap(PHYS_PFN(~0UL), 1));
 }
 
 /* Allocate single pages up to the limit, and no block. Keep a reference to each. */
@@ -422,6 +523,11 @@ static struct kunit_case memmap_shared_cases[] = {
 	KUNIT_CASE(shared_range_test),
 	KUNIT_CASE(shared_part_test),
 	KUNIT_CASE(shared_folio_test),
+	KUNIT_CASE(shared_fsdax_test),
+	KUNIT_CASE(shared_compound_test),
+	KUNIT_CASE(shared_reset_test),
+	KUNIT_CASE(shared_type_test),
+	KUNIT_CASE(shared_ordinary_test),
 	KUNIT_CASE(shared_single_test),
 	KUNIT_CASE(shared_overtaken_test),
 	KUNIT_CASE(shared_race_test),

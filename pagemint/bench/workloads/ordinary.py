@@ -7,10 +7,8 @@ from functools import partial
 from pagemint.bench.process import Host
 from pagemint.bench.workload import (
     FIRST_PFN,
-    NEXT,
     Settings,
     Task,
-    Variant,
     Workload,
     command_tasks,
     fill_loops,
@@ -60,11 +58,6 @@ def _case(name: str, settings: Settings, block: int, shown: int) -> Case:
     )
 
 
-def _variants(settings: Settings) -> Iterable[Variant]:
-    """Return the variants but that for Linux 7.4, whose ordinary memory is that of base."""
-    return (variant for variant in settings.modal if variant != NEXT)
-
-
 def _hotplug_memory(settings: Settings) -> int:
     """Return the bytes of the memmap, or 0 if the memory is smaller than a block."""
     return memmap_bytes(settings) if settings.device_bytes >= _BLOCKS[0] else 0
@@ -77,7 +70,7 @@ def _hotplug_tasks(settings: Settings) -> Iterable[Task]:
         case = _case("hotplug", settings, block, block)
         where = {"start": FIRST_PFN, "pages": case.pages, "block": block // PAGE}
         yield from command_tasks(
-            case, _variants(settings), "hotplug", where, answers=("init", "walk"), walk="walk"
+            case, settings.modal, "hotplug", where, answers=("init", "walk"), walk="walk"
         )
 
 
@@ -124,7 +117,7 @@ def _boot_tasks(settings: Settings) -> Iterable[Task]:
     case = _case("boot", settings, _CHUNK, 0)
     where = {"start": FIRST_PFN, "pages": case.pages}
     free = {"free0": FIRST_PFN, "end0": FIRST_PFN + case.pages}
-    return command_tasks(case, _variants(settings), "boot", where | free)
+    return command_tasks(case, settings.modal, "boot", where | free)
 
 
 _LOOPS = partial(fill_loops, threads=(1,))
