@@ -41,7 +41,8 @@ their number. Those for which other tasks wait count, too, so a longer operation
 _BOOTS = """### Boots
 
 The work of the kernel until it starts init, with one CPU, and the memory that the host then backs:
-mostly memmap. Eager is the default; [operations.md](operations.md#boots) describes the others.
+with `base` and `eager` mostly memmap, with `lazy` mostly hash tables and, from 4 GiB on, the 64 MiB
+of swiotlb. Eager is the default; [operations.md](operations.md#boots) describes the others.
 
 | guest | kernel | instructions | bytes stored | resident on the host |
 |---|---|---:|---:|---:|"""
