@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Makes branches and mails of the patch series."""
+"""Makes branches of the patch series, and tells which kept results are current."""

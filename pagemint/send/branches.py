@@ -64,7 +64,7 @@ def commit(tree: Path, chosen: Sequence[Topic] | None = None, line: str | None =
     line = patches.nearest_line(line or source.line)
     series = patches.by_topic(line, patches.every_topic() if chosen is None else chosen)
     last = [*(series if chosen else patches.by_topic(line))][-1]
-    names = [_BASE, *sorted(series, key=last.__eq__)]
+    names = [_BASE, *(name for name in series if name != last), last]
     branches = {name: f"pagemint-{line}-{name}" for name in names}
     who = identity(tree)
     fresh = not (tree / ".git").exists()
@@ -77,10 +77,8 @@ def commit(tree: Path, chosen: Sequence[Topic] | None = None, line: str | None =
                 f"rename it: git -C {tree} branch -m {branch} old-{branch}",
             )
     with step(f"trying the patches on Linux {source.version}"):
-        for some in (
-            chosen,
-            *(patches.topics([name]) for name in series.keys() & patches.beside()),
-        ):
+        alone = (patches.topics([name]) for name in series.keys() & patches.beside())
+        for some in (chosen, *alone):
             patches.apply(tree, line, some, check=True)
     start = _BASE if fresh else _checked_out(tree)
     try:
