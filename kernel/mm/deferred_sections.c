@@ -7,10 +7,12 @@
  */
 #define pr_fmt(fmt) "deferred_init: " fmt
 
-#include <linux/bitmap.h>
+#include <linux/bitops.h>
+#include <linux/cleanup.h>
 #include <linux/crash_reserve.h>
 #include <linux/freezer.h>
 #include <linux/init.h>
+#include <linux/irq_work.h>
 #include <linux/kexec_handover.h>
 #include <linux/kmemleak.h>
 #include <linux/kthread.h>
@@ -26,7 +28,9 @@
 #include <xen/xen.h>
 
 #include "deferred_sections.h"
+#include "internal.h"
 #include "mm_init.h"
+#include "page_alloc.h"
 #include "shuffle.h"
 
 /**
@@ -130,7 +134,27 @@ void __init deferred_sections_setup(void)
 }
 
 /*
- * Deferred pages count as managed and as free. When their section is freed,
+ * Keep the mark at which allocations and the thread look closer: the free pages of
+ * a zone, without those that are deferred, in CMA or in highatomic pageblocks, are
+ * to stay above its low watermark, and above the reserve beyond it. Pages of the
+ * last two kinds count whether they are free or not: that can change at any time.
+ * The zone lock is held.
+ */
+void deferred_sections_set_mark(struct zone *zone)
+{
+	struct deferred_sections *d = zone_deferred(zone);
+	const unsigned long unfreed = d ? atomic_long_read(&d->nr_unfreed) : 0;
+	unsigned long mark = 0;
+
+	if (unfreed)
+		mark = zone->_watermark[WMARK_LOW] + DEFERRED_SECTIONS_RESERVE +
+		       unfreed * DEFERRED_CHUNK_PAGES +
+		       zone_cma_pages(zone) + zone->nr_reserved_highatomic;
+	WRITE_ONCE(zone->deferred_mark, mark);
+}
+
+/*
+ * Deferred pages count as managed and as free. When their chunk is freed,
  * the allocator counts them again.
  */
 static void deferred_sections_account(struct zone *zone, long nr_pages)
@@ -141,92 +165,159 @@ static void deferred_sections_account(struct zone *zone, long nr_pages)
 	mod_zone_page_state(zone, NR_DEFERRED, nr_pages);
 }
 
-/* Become the owner of a section, if nobody else has. */
-static bool deferred_sections_claim(struct deferred_sections *d, unsigned long bit)
+/* Take a chunk out of a mask, and return its number, or -1 if none is left. */
+static int deferred_sections_claim(unsigned long *mask)
 {
-	if (!test_and_clear_bit(bit, d->unclaimed))
-		return false;
-	atomic_long_dec(&d->nr_unclaimed);
-	return true;
+	unsigned long left;
+	int chunk;
+
+	while ((left = READ_ONCE(*mask))) {
+		chunk = __ffs(left);
+		if (test_and_clear_bit(chunk, mask))
+			return chunk;
+	}
+	return -1;
+}
+
+static unsigned long deferred_sections_pfn(const struct deferred_sections *d,
+					   const struct deferred_section *s,
+					   int chunk)
+{
+	return section_nr_to_pfn(d->first + (s - d->section)) +
+	       chunk * DEFERRED_CHUNK_PAGES;
 }
 
 /*
- * Write the struct pages of a section and free its pages. The caller owns it.
- * No buddy lies in another section, so the neighbours need not be written.
- * The releases pair with the acquires of those who wait for it, or for all.
+ * Write the struct pages of a chunk that nobody has claimed, if one is left. Who
+ * writes the last one puts the section online.
+ *
+ * An owner is not preempted before it is done, so others may spin until it is,
+ * whatever its priority.
  */
-static void deferred_sections_init(struct deferred_sections *d,
-				   unsigned long bit)
+static bool deferred_sections_write_chunk(struct deferred_sections *d,
+					  struct deferred_section *s)
 {
-	unsigned long pfn = section_nr_to_pfn(d->first + bit);
-	const unsigned long end_pfn = pfn + PAGES_PER_SECTION;
+	unsigned long pfn;
+	int chunk;
 
-	deferred_init_pages(d->zone, pfn, end_pfn);
-	/* The struct pages come first. Pairs with pfn_to_online_page(). */
-	smp_wmb();
-	online_mem_sections(pfn, end_pfn);
-
-	for (; pfn < end_pfn; pfn += MAX_ORDER_NR_PAGES) {
-		deferred_free_pages(pfn, MAX_ORDER_NR_PAGES);
-		deferred_sections_account(d->zone, -(long)MAX_ORDER_NR_PAGES);
+	guard(preempt)();
+	chunk = deferred_sections_claim(&s->to_write);
+	if (chunk < 0)
+		return false;
+	pfn = deferred_sections_pfn(d, s, chunk);
+	deferred_init_pages(d->zone, pfn, pfn + DEFERRED_CHUNK_PAGES);
+	/* Orders the struct pages of all writers before the section is online. */
+	if (atomic_dec_return(&s->unwritten) == 1) {
+		pfn = deferred_sections_pfn(d, s, 0);
+		online_mem_sections(pfn, pfn + PAGES_PER_SECTION);
+		/* Pairs with the acquires of those who free chunks, or wait. */
+		atomic_set_release(&s->unwritten, 0);
 	}
-
-	clear_bit_unlock(bit, d->unwritten);
-	atomic_long_dec_return_release(&d->nr_unwritten);
+	return true;
 }
 
-/* Claim and initialise any section. */
-static bool deferred_sections_init_any(struct deferred_sections *d)
+/* A chunk has been freed. The thread ends after the last one of its zone. */
+static void deferred_sections_freed(struct deferred_sections *d,
+				    struct deferred_section *s)
 {
-	unsigned long bit;
+	deferred_sections_account(d->zone, -(long)DEFERRED_CHUNK_PAGES);
+	atomic_dec_return_release(&s->unfreed);
+	if (atomic_long_dec_and_test(&d->nr_unfreed))
+		irq_work_queue(&d->wake);
+	scoped_guard(spinlock_irqsave, &d->zone->lock)
+		deferred_sections_set_mark(d->zone);
+}
 
-	while (atomic_long_read(&d->nr_unclaimed)) {
-		bit = find_first_bit(d->unclaimed, d->nr);
-		/* Another owner has cleared the last bit, and is about to lower the count. */
-		if (bit >= d->nr)
-			break;
-		if (deferred_sections_claim(d, bit)) {
-			deferred_sections_init(d, bit);
+/*
+ * Free a chunk of a section that is online, if one is left. No buddy lies in
+ * another chunk.
+ */
+static bool deferred_sections_free_chunk(struct deferred_sections *d,
+					 struct deferred_section *s)
+{
+	unsigned long pfn, i;
+	int chunk;
+
+	if (atomic_read_acquire(&s->unwritten))
+		return false;
+	chunk = deferred_sections_claim(&s->to_free);
+	if (chunk < 0)
+		return false;
+	pfn = deferred_sections_pfn(d, s, chunk);
+	for (i = 0; i < DEFERRED_CHUNK_PAGES; i += MAX_ORDER_NR_PAGES)
+		deferred_free_pages(pfn + i, MAX_ORDER_NR_PAGES);
+	deferred_sections_freed(d, s);
+	return true;
+}
+
+/**
+ * __deferred_sections_grow() - get more memory for a zone
+ * @zone: the zone
+ *
+ * Frees what is left of a section that is online, or else helps to write the next
+ * one. Stops when a chunk has been freed since the call, by anyone. Never waits.
+ *
+ * Return: true if one has been.
+ */
+bool __deferred_sections_grow(struct zone *zone)
+{
+	struct deferred_sections *d = zone_deferred(zone);
+	struct deferred_section *s, *end;
+	long unfreed;
+
+	if (!d)
+		return false;
+	unfreed = atomic_long_read(&d->nr_unfreed);
+	end = d->section + d->nr;
+	for (s = READ_ONCE(d->next); s < end && !READ_ONCE(s->to_free); s++)
+		;
+	/* No bit is ever set again, so the sections before it are done with. */
+	WRITE_ONCE(d->next, s);
+
+	for (; s < end; s++) {
+		while (atomic_long_read(&d->nr_unfreed) == unfreed &&
+		       deferred_sections_write_chunk(d, s))
+			;
+		while (deferred_sections_free_chunk(d, s))
+			;
+		if (atomic_long_read(&d->nr_unfreed) != unfreed)
 			return true;
-		}
 	}
 	return false;
 }
 
-/*
- * Wait for other owners. A section takes a few milliseconds, unless its owner is
- * preempted. The owner wakes nobody, because it may hold any lock that an
- * allocation may be made under.
- */
-static void deferred_sections_relax(void)
+/* Wait until a section is online whose last chunks others are writing. */
+static void deferred_sections_wait_online(struct deferred_section *s)
 {
-	schedule_timeout_uninterruptible(1);
+	might_sleep();
+	while (atomic_read_acquire(&s->unwritten))
+		cpu_relax();
 }
 
 /**
- * __deferred_sections_grow() - get more memory for a zone that ran out of it
+ * __deferred_sections_wait() - wait for a section, rather than reclaim memory
  * @zone: the zone
- * @gfp_mask: flags of the allocation that failed
  *
- * Initialises one section. If others are initialising the last ones, waits for
- * them if @gfp_mask allows it.
+ * Waits for the writers of one section of which no chunk is left to help with: each
+ * has at most one chunk, and is not preempted.
  *
- * Return: true if the allocation should be tried again.
+ * Context: may sleep, so that no lock is held that an interrupt of a writer needs.
+ * Return: true if there was such a section.
  */
-bool __deferred_sections_grow(struct zone *zone, gfp_t gfp_mask)
+bool __deferred_sections_wait(struct zone *zone)
 {
 	struct deferred_sections *d = zone_deferred(zone);
+	struct deferred_section *s;
 
 	if (!d)
 		return false;
-	if (deferred_sections_init_any(d))
+	for (s = READ_ONCE(d->next); s < d->section + d->nr; s++) {
+		if (READ_ONCE(s->to_write) || !atomic_read(&s->unwritten))
+			continue;
+		deferred_sections_wait_online(s);
 		return true;
-	if (!atomic_long_read_acquire(&d->nr_unwritten) ||
-	    !gfpflags_allow_blocking(gfp_mask))
-		return false;
-	while (atomic_long_read_acquire(&d->nr_unwritten))
-		deferred_sections_relax();
-	return true;
+	}
+	return false;
 }
 
 /* Free pages that can be allocated before another section is initialised. */
@@ -238,53 +329,73 @@ static long deferred_sections_ready(struct zone *zone)
 	       READ_ONCE(zone->nr_free_highatomic);
 }
 
-/* Whether the thread of a zone is to initialise more, or to end. */
-static bool deferred_sections_short(const struct deferred_sections *d)
-{
-	return !atomic_long_read(&d->nr_unclaimed) ||
-	       deferred_sections_ready(d->zone) <
-	       (long)(low_wmark_pages(d->zone) + DEFERRED_SECTIONS_RESERVE);
-}
-
-/*
- * Wake the thread of a zone to fill its reserve. If it does not keep up, initialise
- * a section here, unless the caller is atomic: it may use the pages below the low
- * watermark. Not inlined, since most allocations find the reserve full.
- */
-static noinline void deferred_sections_refill(struct deferred_sections *d,
-					      unsigned int order, gfp_t gfp_mask)
-{
-	/* Without this flag the caller may hold a lock that a wake-up needs. */
-	if (gfp_mask & __GFP_KSWAPD_RECLAIM) {
-		/* If this comes too early, the next allocation wakes the thread. */
-		if (waitqueue_active(&d->wait))
-			wake_up(&d->wait);
-		if (!gfpflags_allow_blocking(gfp_mask))
-			return;
-	} else if (gfp_mask & __GFP_HIGH) {
-		return;
-	}
-
-	if (deferred_sections_ready(d->zone) <
-	    (long)(low_wmark_pages(d->zone) + (1UL << order)))
-		__deferred_sections_grow(d->zone, gfp_mask);
-}
-
 /**
- * __deferred_sections_keep_margin() - keep initialised pages above the low watermark
- * @zone: a zone that is about to be allocated from
+ * deferred_sections_keep_margin() - keep initialised pages above the watermarks
+ * @zone: a zone that is about to be allocated from, and is below its mark
  * @order: order of the allocation
+ * @alloc_flags: its flags
  * @gfp_mask: its flags
  *
- * The watermarks count deferred pages as free. Keep a reserve beyond the low one.
+ * The watermarks count deferred pages as free. Wake the thread to fill its reserve.
+ * If it does not keep up, initialise a section here: below the low watermark if
+ * nobody else does, and below the min one in any case. Callers that are atomic
+ * do not: they may use the pages below the watermarks.
+ *
+ * Return: false if the zone has only the pages below its min watermark, and others
+ * are initialising all that is left. An allocation that may not use those looks
+ * elsewhere.
  */
-void __deferred_sections_keep_margin(struct zone *zone, unsigned int order,
-				     gfp_t gfp_mask)
+bool deferred_sections_keep_margin(struct zone *zone, unsigned int order,
+				   int alloc_flags, gfp_t gfp_mask)
 {
 	struct deferred_sections *d = zone_deferred(zone);
+	long ready;
 
-	if (d && deferred_sections_short(d))
-		deferred_sections_refill(d, order, gfp_mask);
+	if (!d)
+		return true;
+	/* If this comes too early, the next allocation wakes the thread. */
+	if (waitqueue_active(&d->wait))
+		irq_work_queue(&d->wake);
+	/* Light allocations of huge pages have none of these flags, and are not atomic. */
+	if ((alloc_flags & ALLOC_NOLOCK) ||
+	    (!gfpflags_allow_blocking(gfp_mask) &&
+	     (gfp_mask & (__GFP_HIGH | __GFP_KSWAPD_RECLAIM))))
+		return true;
+
+	ready = deferred_sections_ready(zone) - (1L << order);
+	if (ready < (long)zone->_watermark[WMARK_MIN])
+		return __deferred_sections_grow(zone) ||
+		       !atomic_long_read(&d->nr_unfreed) ||
+		       (alloc_flags & (ALLOC_NO_WATERMARKS | ALLOC_RESERVES));
+	if (ready < (long)zone->_watermark[WMARK_LOW] &&
+	    !test_and_set_bit_lock(0, &d->growing)) {
+		__deferred_sections_grow(zone);
+		clear_bit_unlock(0, &d->growing);
+	}
+	return true;
+}
+
+/* Sleep a tick: a task that frees a chunk can be preempted. It wakes nobody. */
+static void deferred_sections_relax(void)
+{
+	schedule_timeout_uninterruptible(1);
+}
+
+/* Write all of a section, and wait for others that do. */
+static void deferred_sections_write_all(struct deferred_sections *d,
+					struct deferred_section *s)
+{
+	while (deferred_sections_write_chunk(d, s))
+		cond_resched();
+	deferred_sections_wait_online(s);
+}
+
+static struct deferred_section *
+deferred_sections_find(const struct deferred_sections *d, unsigned long pfn)
+{
+	const unsigned long i = pfn_to_section_nr(pfn) - d->first;
+
+	return i < d->nr ? d->section + i : NULL;
 }
 
 /**
@@ -299,11 +410,10 @@ void __deferred_sections_keep_margin(struct zone *zone, unsigned int order,
  */
 void deferred_sections_init_range(unsigned long start_pfn, unsigned long end_pfn)
 {
-	const unsigned long start = pfn_to_section_nr(start_pfn);
-	const unsigned long end = pfn_to_section_nr(end_pfn - 1) + 1;
 	struct deferred_sections *d;
+	struct deferred_section *s;
 	struct zone *zone;
-	unsigned long nr;
+	unsigned long pfn;
 
 	if (!deferred_sections_enabled())
 		return;
@@ -313,17 +423,80 @@ void deferred_sections_init_range(unsigned long start_pfn, unsigned long end_pfn
 		d = zone_deferred(zone);
 		if (!d)
 			continue;
-		for (nr = max(start, d->first); nr < min(end, d->first + d->nr); nr++) {
-			if (deferred_sections_claim(d, nr - d->first))
-				deferred_sections_init(d, nr - d->first);
-			while (test_bit_acquire(nr - d->first, d->unwritten))
+		pfn = max(start_pfn, section_nr_to_pfn(d->first));
+		for (; pfn < end_pfn; pfn = SECTION_ALIGN_UP(pfn + 1)) {
+			s = deferred_sections_find(d, pfn);
+			if (!s)
+				break;
+			deferred_sections_write_all(d, s);
+			while (deferred_sections_free_chunk(d, s))
+				cond_resched();
+			while (atomic_read_acquire(&s->unfreed))
 				deferred_sections_relax();
-			cond_resched();
 		}
-		/* The thread waits for the last section, too. */
-		if (!atomic_long_read(&d->nr_unclaimed))
-			wake_up(&d->wait);
 	}
+}
+
+#ifdef CONFIG_MEMORY_FAILURE
+/**
+ * deferred_sections_poison() - keep a deferred page that is bad from the allocator
+ * @pfn: its PFN
+ *
+ * Initialises the section of the page. The bad page is marked before its chunk is
+ * freed, and left out, as if take_page_off_buddy() had taken it.
+ *
+ * Context: may sleep.
+ * Return: false if the page is not deferred, or has been freed just now.
+ */
+bool deferred_sections_poison(unsigned long pfn)
+{
+	const int chunk = (pfn & ~PAGE_SECTION_MASK) / DEFERRED_CHUNK_PAGES;
+	struct deferred_section *s = NULL;
+	struct deferred_sections *d;
+	struct page *page;
+	struct zone *zone;
+	unsigned long i;
+
+	if (!deferred_sections_enabled())
+		return false;
+
+	for_each_populated_zone(zone) {
+		d = zone_deferred(zone);
+		s = d ? deferred_sections_find(d, pfn) : NULL;
+		/* The chunk is ours from here on, whoever writes it. */
+		if (s && test_and_clear_bit(chunk, &s->to_free))
+			break;
+		s = NULL;
+	}
+	if (s) {
+		deferred_sections_write_all(d, s);
+		page = pfn_to_page(pfn);
+		SetPageHWPoison(page);
+		/* The allocator takes no single page that is marked. */
+		pfn = ALIGN_DOWN(pfn, DEFERRED_CHUNK_PAGES);
+		for (i = 0; i < DEFERRED_CHUNK_PAGES; i++)
+			deferred_free_pages(pfn + i, 1);
+		SetPageHWPoisonTakenOff(page);
+		page_ref_inc(page);
+		deferred_sections_freed(d, s);
+	}
+	/* Leave no other chunk of the section behind. */
+	deferred_sections_init_range(pfn, pfn + 1);
+	return s;
+}
+#endif
+
+static void deferred_sections_wake(struct irq_work *work)
+{
+	wake_up(&container_of(work, struct deferred_sections, wake)->wait);
+}
+
+/* Whether the thread of a zone is to initialise more, or to end. */
+static bool deferred_sections_short(const struct deferred_sections *d)
+{
+	return !atomic_long_read(&d->nr_unfreed) ||
+	       zone_page_state(d->zone, NR_FREE_PAGES) <
+	       READ_ONCE(d->zone->deferred_mark);
 }
 
 /* Initialise the sections of a zone: all at once, or when a reserve runs low. */
@@ -332,14 +505,20 @@ static int deferred_sections_thread(void *data)
 	struct deferred_sections *d = data;
 	struct zone *zone = d->zone;
 
-	set_user_nice(current, MAX_NICE);
+	/* The reserve is for those who cannot help themselves: fill it promptly. */
+	if (deferred_init_mode != DEFERRED_INIT_LAZY)
+		set_user_nice(current, MAX_NICE);
 	set_freezable();
 	do {
 		if (deferred_init_mode == DEFERRED_INIT_LAZY)
 			wait_event_freezable(d->wait, deferred_sections_short(d));
 		try_to_freeze();
-		cond_resched();
-	} while (__deferred_sections_grow(zone, GFP_KERNEL));
+		/* Others may be busy with the last chunks. */
+		if (__deferred_sections_grow(zone))
+			cond_resched();
+		else
+			deferred_sections_relax();
+	} while (atomic_long_read_acquire(&d->nr_unfreed));
 
 	/* Nothing frees @d: others may still read it. */
 	kmemleak_not_leak(d);
@@ -368,8 +547,7 @@ static void __init deferred_sections_free(struct deferred_sections *d)
 {
 	if (!IS_ERR_OR_NULL(d->thread))
 		kthread_stop(d->thread);
-	bitmap_free(d->unclaimed);
-	bitmap_free(d->unwritten);
+	kvfree(d->section);
 	kfree(d);
 }
 
@@ -384,12 +562,13 @@ deferred_sections_alloc(struct zone *zone, unsigned long start_pfn)
 	d->zone = zone;
 	d->first = pfn_to_section_nr(start_pfn);
 	d->nr = pfn_to_section_nr(zone_end_pfn(zone) - 1) + 1 - d->first;
-	d->unclaimed = bitmap_zalloc(d->nr, GFP_KERNEL);
-	d->unwritten = bitmap_zalloc(d->nr, GFP_KERNEL);
+	d->section = kvzalloc_objs(*d->section, d->nr);
+	d->next = d->section;
 	init_waitqueue_head(&d->wait);
+	init_irq_work(&d->wake, deferred_sections_wake);
 	d->thread = kthread_create_on_node(deferred_sections_thread, d, nid,
 					   "kdeferred%d", nid);
-	if (d->unclaimed && d->unwritten && !IS_ERR(d->thread))
+	if (d->section && !IS_ERR(d->thread))
 		return d;
 	deferred_sections_free(d);
 	return NULL;
@@ -407,6 +586,7 @@ void __init deferred_sections_set_apart(struct zone *zone, unsigned long start_p
 {
 	const unsigned long end_pfn = zone_end_pfn(zone);
 	struct deferred_sections *d;
+	struct deferred_section *s;
 	phys_addr_t start, end;
 	unsigned long nr = 0;
 	u64 i;
@@ -425,7 +605,11 @@ void __init deferred_sections_set_apart(struct zone *zone, unsigned long start_p
 		unsigned long epfn = SECTION_ALIGN_DOWN(min(PFN_DOWN(end), end_pfn));
 
 		for (; pfn < epfn; pfn += PAGES_PER_SECTION, nr++) {
-			__set_bit(pfn_to_section_nr(pfn) - d->first, d->unclaimed);
+			s = deferred_sections_find(d, pfn);
+			s->to_write = DEFERRED_SECTION_MASK;
+			s->to_free = DEFERRED_SECTION_MASK;
+			atomic_set(&s->unwritten, DEFERRED_SECTION_CHUNKS + 1);
+			atomic_set(&s->unfreed, DEFERRED_SECTION_CHUNKS);
 			offline_mem_sections(pfn, pfn + PAGES_PER_SECTION);
 		}
 	}
@@ -434,12 +618,12 @@ void __init deferred_sections_set_apart(struct zone *zone, unsigned long start_p
 		return;
 	}
 
-	bitmap_copy(d->unwritten, d->unclaimed, d->nr);
-	atomic_long_set(&d->nr_unclaimed, nr);
-	atomic_long_set(&d->nr_unwritten, nr);
-	deferred_sections_account(zone, nr * PAGES_PER_SECTION);
+	atomic_long_set(&d->nr_unfreed, nr * DEFERRED_SECTION_CHUNKS);
 	/* Pairs with the acquire in zone_deferred(). */
 	smp_store_release(&zone->deferred, d);
+	deferred_sections_account(zone, nr * PAGES_PER_SECTION);
+	scoped_guard(spinlock_irqsave, &zone->lock)
+		deferred_sections_set_mark(zone);
 	pr_info("node %d: %lu of %lu sections are not initialised yet\n",
 		zone_to_nid(zone), nr, d->nr);
 }

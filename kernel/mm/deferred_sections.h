@@ -3,38 +3,65 @@
 #define _MM_DEFERRED_SECTIONS_H
 
 #include <linux/atomic.h>
-#include <linux/bitops.h>
+#include <linux/bits.h>
+#include <linux/irq_work.h>
 #include <linux/jump_label.h>
+#include <linux/minmax.h>
 #include <linux/mmzone.h>
 #include <linux/vmstat.h>
 #include <linux/wait.h>
 
+/*
+ * A chunk is what one task writes or frees at a time. It is one buddy of the highest
+ * order, unless a section has more of these than a word has bits.
+ */
+#define DEFERRED_CHUNK_PAGES	MAX(MAX_ORDER_NR_PAGES, PAGES_PER_SECTION / BITS_PER_LONG)
+#define DEFERRED_SECTION_CHUNKS	(PAGES_PER_SECTION / DEFERRED_CHUNK_PAGES)
+#define DEFERRED_SECTION_MASK	GENMASK(DEFERRED_SECTION_CHUNKS - 1, 0)
+
 /**
- * struct deferred_sections - sections whose struct pages boot left unwritten
- * @zone: the zone that all of them belong to
- * @first: number of the section that bit 0 of each map stands for
- * @nr: bits in each map
- * @unclaimed: sections that nobody has begun to initialise
- * @unwritten: sections whose pages are not all in the allocator yet: those in
- *             @unclaimed, and those that someone is initialising
- * @nr_unclaimed: sections in @unclaimed
- * @nr_unwritten: sections in @unwritten
- * @wait: where @thread sleeps
- * @thread: initialises sections that nobody else has claimed
+ * struct deferred_section - a section whose struct pages boot left unwritten
+ * @to_write: chunks whose struct pages nobody has begun to write
+ * @to_free: chunks that nobody has begun to free
+ * @unwritten: chunks that are not written, and 1 until the section is online
+ * @unfreed: chunks that are not in the allocator
  *
- * Clearing a bit of @unclaimed takes that section, until its bit of @unwritten
- * is cleared. There is no lock, so that any context that may allocate may also
- * initialise a section. Nothing frees this structure.
+ * All are 0 if the section was not set apart, and in the end. Clearing a bit
+ * takes that chunk. There is no lock, so that any context that may allocate may
+ * also write and free chunks.
+ */
+struct deferred_section {
+	unsigned long to_write;
+	unsigned long to_free;
+	atomic_t unwritten;
+	atomic_t unfreed;
+};
+
+/**
+ * struct deferred_sections - the deferred sections of a zone
+ * @zone: the zone
+ * @first: number of the first section in @section
+ * @nr: sections in @section
+ * @section: all sections of a range, with those that were not set apart
+ * @next: the first section that may have chunks to free
+ * @nr_unfreed: chunks of all sections that are not in the allocator
+ * @growing: bit 0 is set while an allocation fills the zone up to its low watermark
+ * @wait: where @thread sleeps
+ * @wake: wakes it, from any context
+ * @thread: initialises what nobody else has claimed
+ *
+ * Nothing frees this structure.
  */
 struct deferred_sections {
 	struct zone *zone;
 	unsigned long first;
 	unsigned long nr;
-	unsigned long *unclaimed;
-	unsigned long *unwritten;
-	atomic_long_t nr_unclaimed;
-	atomic_long_t nr_unwritten;
+	struct deferred_section *section;
+	struct deferred_section *next;
+	atomic_long_t nr_unfreed;
+	unsigned long growing;
 	wait_queue_head_t wait;
+	struct irq_work wake;
 	struct task_struct *thread;
 };
 
@@ -45,9 +72,12 @@ void deferred_sections_setup(void);
 void deferred_sections_set_apart(struct zone *zone, unsigned long start_pfn);
 void deferred_sections_start(void);
 void deferred_sections_init_range(unsigned long start_pfn, unsigned long end_pfn);
-bool __deferred_sections_grow(struct zone *zone, gfp_t gfp_mask);
-void __deferred_sections_keep_margin(struct zone *zone, unsigned int order,
-				     gfp_t gfp_mask);
+bool deferred_sections_poison(unsigned long pfn);
+void deferred_sections_set_mark(struct zone *zone);
+bool __deferred_sections_grow(struct zone *zone);
+bool __deferred_sections_wait(struct zone *zone);
+bool deferred_sections_keep_margin(struct zone *zone, unsigned int order,
+				   int alloc_flags, gfp_t gfp_mask);
 
 static inline struct deferred_sections *zone_deferred(const struct zone *zone)
 {
@@ -56,31 +86,29 @@ static inline struct deferred_sections *zone_deferred(const struct zone *zone)
 }
 
 /**
- * pfn_is_deferred() - whether a page is in a section that is not written yet
+ * pfn_is_deferred() - whether a page is in a section that is not online yet
  * @zone: the zone that would have the page
  * @pfn: its PFN
  *
- * Return: true if the section was set apart for @zone at boot and its pages are
- * not all in the allocator yet. Some of them may be, and may be in use: while the
- * section is being freed, it is online.
+ * Return: true if the section was set apart for @zone at boot and is not online.
  */
 static inline bool pfn_is_deferred(const struct zone *zone, unsigned long pfn)
 {
 	const struct deferred_sections *d = zone_deferred(zone);
-	unsigned long bit;
+	unsigned long i;
 
 	if (!d)
 		return false;
-	bit = pfn_to_section_nr(pfn) - d->first;
-	return bit < d->nr && test_bit_acquire(bit, d->unwritten);
+	i = pfn_to_section_nr(pfn) - d->first;
+	return i < d->nr && atomic_read_acquire(&d->section[i].unwritten);
 }
 
-/* Whether some sections of a zone are not written yet. */
+/* Whether some chunks of a zone are not in the allocator yet. */
 static inline bool zone_has_deferred(const struct zone *zone)
 {
 	const struct deferred_sections *d = zone_deferred(zone);
 
-	return d && atomic_long_read_acquire(&d->nr_unwritten);
+	return d && atomic_long_read_acquire(&d->nr_unfreed);
 }
 
 static inline bool deferred_sections_enabled(void)
@@ -92,6 +120,13 @@ static inline bool deferred_sections_enabled(void)
 static inline unsigned long zone_deferred_pages(struct zone *zone)
 {
 	return deferred_sections_enabled() ? zone_page_state(zone, NR_DEFERRED) : 0;
+}
+
+/* Whether the free pages of a zone are so few that the deferred ones matter. */
+static __always_inline bool zone_below_deferred_mark(struct zone *zone)
+{
+	return deferred_sections_enabled() &&
+	       zone_page_state(zone, NR_FREE_PAGES) < READ_ONCE(zone->deferred_mark);
 }
 #else
 static inline void deferred_sections_setup(void)
@@ -112,15 +147,30 @@ static inline void deferred_sections_init_range(unsigned long start_pfn,
 {
 }
 
-static inline bool __deferred_sections_grow(struct zone *zone, gfp_t gfp_mask)
+static inline bool deferred_sections_poison(unsigned long pfn)
 {
 	return false;
 }
 
-static inline void __deferred_sections_keep_margin(struct zone *zone,
-						   unsigned int order,
-						   gfp_t gfp_mask)
+static inline void deferred_sections_set_mark(struct zone *zone)
 {
+}
+
+static inline bool __deferred_sections_grow(struct zone *zone)
+{
+	return false;
+}
+
+static inline bool __deferred_sections_wait(struct zone *zone)
+{
+	return false;
+}
+
+static inline bool deferred_sections_keep_margin(struct zone *zone,
+						 unsigned int order,
+						 int alloc_flags, gfp_t gfp_mask)
+{
+	return true;
 }
 
 static inline bool pfn_is_deferred(const struct zone *zone, unsigned long pfn)
@@ -136,6 +186,11 @@ static inline bool zone_has_deferred(const struct zone *zone)
 static inline unsigned long zone_deferred_pages(struct zone *zone)
 {
 	return 0;
+}
+
+static inline bool zone_below_deferred_mark(struct zone *zone)
+{
+	return false;
 }
 
 static inline bool deferred_sections_enabled(void)

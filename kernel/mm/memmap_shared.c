@@ -14,6 +14,8 @@
  *
  * See Documentation/mm/memmap_shared.rst.
  */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <kunit/static_stub.h>
 #include <kunit/visibility.h>
 #include <linux/export.h>
@@ -25,9 +27,11 @@
 #include <linux/mutex.h>
 #include <linux/page_ref.h>
 #include <linux/pgalloc.h>
+#include <linux/sched/mm.h>
 #include <linux/set_memory.h>
 #include <linux/string.h>
 #include <linux/vmstat.h>
+#include <linux/wait.h>
 
 #include <asm/tlbflush.h>
 
@@ -44,14 +48,37 @@ core_param(memmap_shared, memmap_shared_enabled, bool, 0644);
 /* Serialises the changes of entries. Nothing is allocated under it. */
 static DEFINE_MUTEX(memmap_shared_lock);
 
+/* Sections that are populated together. */
+#define BATCH_SECTIONS	32UL
+
+/* A task that populates some sections. */
+struct memmap_populate {
+	struct list_head node;	/* in memmap_populating */
+	struct dev_pagemap *pgmap;
+	unsigned long pfn;	/* the first one of the first section */
+	unsigned long end_pfn;
+	gfp_t gfp;
+	pmd_t pmds[BATCH_SECTIONS];	/* copies, in the order of the sections */
+	struct list_head pages;	/* those of the last copy, if it is in single pages */
+};
+
+static LIST_HEAD(memmap_populating);
+static DEFINE_SPINLOCK(memmap_populating_lock);
+static DECLARE_WAIT_QUEUE_HEAD(memmap_populating_wait);
+
 /* ALLOC_NO_INIT: the caller writes all of the pages. */
 VISIBLE_IF_KUNIT struct page *memmap_pages_alloc(int nid, unsigned int order,
-						 gfp_t retry)
+						 gfp_t gfp)
 {
-	const gfp_t gfp = GFP_KERNEL | __GFP_NOWARN | retry;
+	KUNIT_STATIC_STUB_REDIRECT(memmap_pages_alloc, nid, order, gfp);
+	return __alloc_pages(gfp | __GFP_NOWARN, order, nid, NULL, ALLOC_NO_INIT);
+}
 
-	KUNIT_STATIC_STUB_REDIRECT(memmap_pages_alloc, nid, order, retry);
-	return __alloc_pages(gfp, order, nid, NULL, ALLOC_NO_INIT);
+/* On all CPUs. */
+VISIBLE_IF_KUNIT void memmap_flush_tlb(unsigned long start, unsigned long end)
+{
+	KUNIT_STATIC_STUB_REDIRECT(memmap_flush_tlb, start, end);
+	flush_tlb_kernel_range(start, end);
 }
 
 /* Free what memmap_copy() has allocated so far. */
@@ -63,8 +90,10 @@ static void memmap_copy_free(pmd_t pmd, struct list_head *pages)
 		__free_pages(pmd_page(pmd), PMD_ORDER);
 		return;
 	}
-	list_for_each_entry_safe(page, next, pages, lru)
+	list_for_each_entry_safe(page, next, pages, lru) {
+		list_del(&page->lru);
 		__free_page(page);
+	}
 	__free_page(pmd_page(pmd));
 }
 
@@ -78,10 +107,12 @@ static void memmap_copy_free(pmd_t pmd, struct list_head *pages)
  * Not by streaming stores: the pages that are initialised next would come from
  * memory, which costs more than the stores save if many of the pages are used.
  */
-static pmd_t memmap_copy(int nid, struct page *block, struct list_head *pages)
+static pmd_t memmap_copy(int nid, struct page *block, gfp_t gfp,
+			 struct list_head *pages)
 {
-	/* This may be a page fault, and single pages will do. */
-	struct page *page = memmap_pages_alloc(nid, PMD_ORDER, __GFP_NORETRY);
+	/* Single pages will do, so a block is not worth much reclaim. */
+	struct page *page = memmap_pages_alloc(nid, PMD_ORDER, __GFP_NORETRY |
+					       (gfp & ~__GFP_RETRY_MAYFAIL));
 	pmd_t pmd = __pmd(0);
 	pte_t *table;
 	int i;
@@ -91,13 +122,13 @@ static pmd_t memmap_copy(int nid, struct page *block, struct list_head *pages)
 		return pmd_mkhuge(pfn_pmd(page_to_pfn(page), PAGE_KERNEL));
 	}
 
-	page = memmap_pages_alloc(nid, 0, __GFP_RETRY_MAYFAIL);
+	page = memmap_pages_alloc(nid, 0, gfp);
 	if (!page)
 		return pmd;
 	table = page_address(page);
 	pmd_populate_kernel(&init_mm, &pmd, table);
 	for (i = 0; i < PTRS_PER_PTE; i++) {
-		page = memmap_pages_alloc(nid, 0, __GFP_RETRY_MAYFAIL);
+		page = memmap_pages_alloc(nid, 0, gfp);
 		if (!page) {
 			memmap_copy_free(pmd, pages);
 			return __pmd(0);
@@ -227,9 +258,12 @@ void memmap_shared_begin(struct dev_pagemap *pgmap, int nid)
 	if (page_ref_tracepoint_active(page_ref_set) || !memmap_can_share(pgmap))
 		return;
 
-	block = memmap_pages_alloc(nid, PMD_ORDER, __GFP_RETRY_MAYFAIL);
-	if (!block)
+	block = memmap_pages_alloc(nid, PMD_ORDER, GFP_KERNEL | __GFP_RETRY_MAYFAIL);
+	if (!block) {
+		pr_warn("%pra: no memory for a shared block: all of the memmap is written\n",
+			&pgmap->ranges[0]);
 		return;
+	}
 
 	image = page_address(block);
 	for (i = 0; i < 2; i++)
@@ -319,69 +353,193 @@ void memmap_shared_unmap(unsigned long pfn, struct vmem_altmap *altmap)
 		vmem_altmap_free(altmap, BLOCK_PAGES);
 }
 
-static int memmap_shared_replace(struct dev_pagemap *pgmap, unsigned long pfn)
+/* Return the first PFN of the first section that shares its memmap, or @end_pfn. */
+static unsigned long memmap_next_shared(unsigned long pfn, unsigned long end_pfn)
 {
-	const unsigned long addr = (unsigned long)pfn_to_page(pfn);
-	const bool reserved = pgmap_altmap(pgmap);
-	struct mem_section *ms = __pfn_to_section(pfn);
-	LIST_HEAD(pages);
-	pmd_t pmd;
-	int err = 0;
+	for (pfn = SECTION_ALIGN_DOWN(pfn); pfn < end_pfn; pfn += PAGES_PER_SECTION)
+		if (memmap_is_shared(pfn))
+			return pfn;
+	return end_pfn;
+}
 
-	if (WARN_ON_ONCE(!pgmap_pfn_valid(pgmap, pfn)))
-		return -EINVAL;
-	/* memunmap_pages() waits until it is done. */
-	if (!percpu_ref_tryget_live(&pgmap->ref))
-		return -ENODEV;
+/*
+ * Whether one task leaves a section to another that has begun to populate it.
+ *
+ * That saves both the work twice, but the other task may be in reclaim. A task may
+ * itself enter reclaim by its gfp flags, so the locks that it holds are not needed
+ * there. That covers the reclaim of another task only if that has no flag beyond
+ * these: a task that holds the handle of a journal must not wait for one that waits,
+ * in the file system, for the journal.
+ */
+static bool memmap_waits_for(const struct memmap_populate *task,
+			     const struct memmap_populate *other)
+{
+	return task->pfn < other->end_pfn && other->pfn < task->end_pfn &&
+	       !(other->gfp & ~task->gfp & (__GFP_IO | __GFP_FS));
+}
 
-	/*
-	 * Allocate before taking memmap_shared_lock: reclaim may wait for a
-	 * task that waits for the lock.
-	 */
-	pmd = reserved ? memmap_reserved_pmd(pgmap, pfn) :
-			 memmap_copy(page_to_nid(pfn_to_page(pfn)),
-				     pgmap->shared_block, &pages);
-	/* Another task may have done it meanwhile. */
-	if (pmd_none(pmd)) {
-		err = memmap_is_shared(pfn) ? -ENOMEM : 0;
-		goto out_put;
+/*
+ * Begin to populate sections, unless there is nothing left to do. Return false
+ * while another task is to be waited for.
+ */
+static bool memmap_populate_begin(struct memmap_populate *task)
+{
+	struct memmap_populate *other;
+	bool wait = false;
+
+	if (memmap_next_shared(task->pfn, task->end_pfn) == task->end_pfn)
+		return true;
+	spin_lock(&memmap_populating_lock);
+	list_for_each_entry(other, &memmap_populating, node)
+		wait |= memmap_waits_for(task, other);
+	if (!wait)
+		list_add(&task->node, &memmap_populating);
+	spin_unlock(&memmap_populating_lock);
+	return !wait;
+}
+
+static void memmap_populate_end(struct memmap_populate *task)
+{
+	spin_lock(&memmap_populating_lock);
+	list_del_init(&task->node);
+	spin_unlock(&memmap_populating_lock);
+	wake_up_all(&memmap_populating_wait);
+}
+
+/*
+ * Copy the shared struct pages for each section, until one gets single pages. A
+ * reserved block is in use if another task is faster, so memmap_populate_map()
+ * copies to it.
+ */
+static int memmap_populate_copy(struct memmap_populate *task)
+{
+	unsigned long pfn = task->pfn;
+	pmd_t *pmd = task->pmds;
+
+	for (; pfn < task->end_pfn; pfn += PAGES_PER_SECTION, pmd++) {
+		if (!memmap_is_shared(pfn))
+			continue;
+		if (WARN_ON_ONCE(!pgmap_pfn_valid(task->pgmap, pfn)))
+			return -EINVAL;
+		if (pgmap_altmap(task->pgmap)) {
+			*pmd = memmap_reserved_pmd(task->pgmap, pfn);
+			continue;
+		}
+		*pmd = memmap_copy(page_to_nid(pfn_to_page(pfn)),
+				   task->pgmap->shared_block, task->gfp, &task->pages);
+		/* Another task may have populated it meanwhile. */
+		if (pmd_none(*pmd) && memmap_is_shared(pfn))
+			return -ENOMEM;
+		if (!list_empty(&task->pages))
+			break;
+		cond_resched();
 	}
+	return 0;
+}
+
+/* Map the copies in place of the shared struct pages. */
+static void memmap_populate_map(struct memmap_populate *task)
+{
+	const bool reserved = pgmap_altmap(task->pgmap);
+	unsigned long pfn, addr, start = 0, end = 0;
+	pmd_t *pmd, *last = NULL;
 
 	mutex_lock(&memmap_shared_lock);
-	if (memmap_is_shared(pfn)) {
-		/* Under the lock: the block is in use if another task was faster. */
+	for (pfn = task->pfn, pmd = task->pmds; pfn < task->end_pfn;
+	     pfn += PAGES_PER_SECTION, pmd++) {
+		if (pmd_none(*pmd))
+			continue;
+		/* Another task that did not wait was faster. */
+		if (!memmap_is_shared(pfn)) {
+			if (!reserved)
+				memmap_copy_free(*pmd, &task->pages);
+			*pmd = __pmd(0);
+			continue;
+		}
 		if (reserved)
-			memcpy((void *)pmd_page_vaddr(pmd),
-			       page_address(pgmap->shared_block), PMD_SIZE);
+			memcpy((void *)pmd_page_vaddr(*pmd),
+			       page_address(task->pgmap->shared_block), PMD_SIZE);
 		/*
 		 * A CPU whose TLB still has the old entry reads the same bytes
 		 * until somebody writes. Nobody writes before the bit is clear,
 		 * and then no TLB has the old entry.
 		 */
+		addr = (unsigned long)pfn_to_page(pfn);
 		spin_lock(&init_mm.page_table_lock);
 		/* The copy is visible before its entry is. */
 		smp_wmb();
-		set_pmd(pmd_off_k(addr), pmd);
+		set_pmd(pmd_off_k(addr), *pmd);
 		spin_unlock(&init_mm.page_table_lock);
-		flush_tlb_kernel_range(addr, addr + PMD_SIZE);
-		/*
-		 * The page table maps the shared block until here: no TLB may
-		 * have entries of two sizes that lead to different pages.
-		 */
-		if (!list_empty(&pages)) {
-			memmap_copy_map(pmd, &pages);
-			flush_tlb_kernel_range(addr, addr + PMD_SIZE);
-		}
-		memmap_own_compound((struct page *)addr, pgmap->vmemmap_shift);
-		clear_bit_unlock(SECTION_MEMMAP_SHARED_BIT, &ms->section_mem_map);
-		memmap_pages_add(BLOCK_PAGES);
-		pmd = __pmd(0);
+		start = last ? start : addr;
+		end = addr + PMD_SIZE;
+		last = pmd;
 	}
-	mutex_unlock(&memmap_shared_lock);
+	if (!last)
+		goto unlock;
 
-	if (!pmd_none(pmd) && !reserved)
-		memmap_copy_free(pmd, &pages);
-out_put:
+	/*
+	 * x86: to flush any address of a large page is to flush all of it, even if
+	 * the TLB has it in smaller parts, as long as a large page is mapped there.
+	 * A range of 512 pages would be flushed with all else in every TLB.
+	 */
+	if (end - start == PMD_SIZE && list_empty(&task->pages))
+		memmap_flush_tlb(start, start + PAGE_SIZE);
+	else
+		memmap_flush_tlb(start, end);
+	/*
+	 * The page table maps the shared block until here: no TLB may have entries
+	 * of two sizes that lead to different pages.
+	 */
+	if (!list_empty(&task->pages)) {
+		memmap_copy_map(*last, &task->pages);
+		memmap_flush_tlb(end - PMD_SIZE, end);
+	}
+
+	for (pfn = task->pfn, pmd = task->pmds; pfn < task->end_pfn;
+	     pfn += PAGES_PER_SECTION, pmd++) {
+		if (pmd_none(*pmd))
+			continue;
+		memmap_own_compound(pfn_to_page(pfn), task->pgmap->vmemmap_shift);
+		clear_bit_unlock(SECTION_MEMMAP_SHARED_BIT,
+				 &__pfn_to_section(pfn)->section_mem_map);
+		memmap_pages_add(BLOCK_PAGES);
+	}
+unlock:
+	mutex_unlock(&memmap_shared_lock);
+}
+
+/*
+ * Populate the sections from @pfn on, at least the first of them.
+ *
+ * Memory is allocated before memmap_shared_lock is taken: reclaim may wait for a
+ * task that waits for the lock.
+ */
+static int memmap_populate(struct dev_pagemap *pgmap, unsigned long pfn,
+			   unsigned long end_pfn, gfp_t gfp)
+{
+	struct memmap_populate task = {
+		.node = LIST_HEAD_INIT(task.node),
+		.pgmap = pgmap,
+		.pfn = pfn,
+		.end_pfn = min(end_pfn, pfn + BATCH_SECTIONS * PAGES_PER_SECTION),
+		.gfp = current_gfp_context(gfp),
+		.pages = LIST_HEAD_INIT(task.pages),
+	};
+	int err;
+
+	/* memunmap_pages() waits until it is done. */
+	if (!percpu_ref_tryget_live(&pgmap->ref))
+		return -ENODEV;
+	/* The OOM killer may need this task to exit before the other one goes on. */
+	if (wait_event_killable(memmap_populating_wait, memmap_populate_begin(&task))) {
+		err = -EINTR;
+	} else if (list_empty(&task.node)) {
+		err = 0;
+	} else {
+		err = memmap_populate_copy(&task);
+		memmap_populate_map(&task);
+		memmap_populate_end(&task);
+	}
 	percpu_ref_put(&pgmap->ref);
 	return err;
 }
@@ -391,29 +549,36 @@ out_put:
  * @pgmap: the device's
  * @pfn: the first of its pages that will be used
  * @nr_pages: number of these pages
+ * @gfp: GFP_KERNEL, GFP_NOFS or GFP_NOIO, with __GFP_RETRY_MAYFAIL if the caller
+ *	can do without these pages
  *
  * A driver that sets PGMAP_SHARED_MEMMAP calls this before it initialises the
  * pages with zone_device_page_init(), or writes to their struct pages in any
- * other way. @pgmap must not be freed meanwhile. May sleep. Is cheap if the
- * pages have been used before.
+ * other way. @pgmap must not be freed meanwhile. Is cheap if the pages have been
+ * used before.
+ *
+ * Allocates memory and sleeps, or waits for a task that does so with no more of
+ * __GFP_IO and __GFP_FS. So the caller must not hold a lock that reclaim needs, as
+ * for any allocation by @gfp. That includes all locks that an MMU notifier takes.
+ * Lockdep checks it in each call.
  *
  * Return: 0, -EINVAL if a section that shares its memmap is not of @pgmap,
- * -ENODEV if @pgmap is being unmapped, or -ENOMEM if memory is short. Unless it
- * is 0, the pages must not be used.
+ * -ENODEV if @pgmap is being unmapped, -ENOMEM if memory is short, or -EINTR if
+ * the task was killed while it waited. Unless it is 0, the pages must not be used.
+ * Without __GFP_RETRY_MAYFAIL memory is short only for a task that the OOM killer
+ * has chosen or that dumps core.
  */
 int pgmap_populate_memmap(struct dev_pagemap *pgmap, unsigned long pfn,
-			  unsigned long nr_pages)
+			  unsigned long nr_pages, gfp_t gfp)
 {
 	const unsigned long end_pfn = pfn + nr_pages;
 	int err;
 
-	might_sleep();
+	might_alloc(gfp);
 	if (!nr_pages)
 		return 0;
-	for (pfn = SECTION_ALIGN_DOWN(pfn); pfn < end_pfn; pfn += PAGES_PER_SECTION) {
-		if (!memmap_is_shared(pfn))
-			continue;
-		err = memmap_shared_replace(pgmap, pfn);
+	while ((pfn = memmap_next_shared(pfn, end_pfn)) < end_pfn) {
+		err = memmap_populate(pgmap, pfn, end_pfn, gfp);
 		if (err)
 			return err;
 	}
@@ -425,6 +590,7 @@ EXPORT_SYMBOL_GPL(pgmap_populate_memmap);
  * pfn_populate_memmap() - make struct pages writable, if need be
  * @pfn: the first of the pages that will be used
  * @nr_pages: number of these pages
+ * @gfp: as for pgmap_populate_memmap()
  *
  * Does what pgmap_populate_memmap() does, for a caller that does not know
  * whether the pages are of a device that shares its memmap, or have struct pages
@@ -432,18 +598,17 @@ EXPORT_SYMBOL_GPL(pgmap_populate_memmap);
  *
  * Return: 0, or an error of pgmap_populate_memmap().
  */
-int pfn_populate_memmap(unsigned long pfn, unsigned long nr_pages)
+int pfn_populate_memmap(unsigned long pfn, unsigned long nr_pages, gfp_t gfp)
 {
 	const unsigned long end_pfn = pfn + nr_pages;
 	struct dev_pagemap *pgmap;
+	unsigned long next;
 	int err;
 
-	might_sleep();
+	might_alloc(gfp);
 	if (!nr_pages)
 		return 0;
-	for (pfn = SECTION_ALIGN_DOWN(pfn); pfn < end_pfn; pfn += PAGES_PER_SECTION) {
-		if (!memmap_is_shared(pfn))
-			continue;
+	while ((pfn = memmap_next_shared(pfn, end_pfn)) < end_pfn) {
 		/*
 		 * Not page_pgmap(): the section may be populated meanwhile, and
 		 * a page in use has no pgmap while its order changes.
@@ -451,7 +616,11 @@ int pfn_populate_memmap(unsigned long pfn, unsigned long nr_pages)
 		pgmap = get_dev_pagemap(pfn);
 		if (!pgmap)
 			return -ENODEV;
-		err = pgmap_populate_memmap(pgmap, pfn, 1);
+		/* The pages after those of this device may be of another one. */
+		next = pfn + PAGES_PER_SECTION;
+		while (next < end_pfn && pgmap_pfn_valid(pgmap, next))
+			next += PAGES_PER_SECTION;
+		err = pgmap_populate_memmap(pgmap, pfn, min(next, end_pfn) - pfn, gfp);
 		put_dev_pagemap(pgmap);
 		if (err)
 			return err;

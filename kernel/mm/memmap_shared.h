@@ -24,7 +24,7 @@ static inline bool memmap_is_shared(unsigned long pfn)
 {
 	const struct mem_section *ms = __pfn_to_section(pfn);
 
-	/* Pairs with clear_bit_unlock() in memmap_shared_replace(). */
+	/* Pairs with clear_bit_unlock() in memmap_populate_map(). */
 	return ms && test_bit_acquire(SECTION_MEMMAP_SHARED_BIT,
 				      &ms->section_mem_map);
 }
@@ -35,7 +35,8 @@ bool memmap_shared_map(pmd_t *pmd, unsigned long addr, unsigned long next,
 		       struct dev_pagemap *pgmap);
 void memmap_shared_unmap(unsigned long pfn, struct vmem_altmap *altmap);
 #if IS_ENABLED(CONFIG_KUNIT)
-struct page *memmap_pages_alloc(int nid, unsigned int order, gfp_t retry);
+struct page *memmap_pages_alloc(int nid, unsigned int order, gfp_t gfp);
+void memmap_flush_tlb(unsigned long start, unsigned long end);
 #endif
 #else
 static inline bool memmap_is_shared(unsigned long pfn)

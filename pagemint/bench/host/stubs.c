@@ -116,6 +116,7 @@ struct key k_memory_cgrp_subsys_enabled_key = { .enabled = 1 };
 
 NOTHING(k___mem_cgroup_uncharge)
 NOTHING(k___wake_up)
+NOTHING(k_irq_work_queue)
 
 /* online_pages() calls the notifiers between initialising and freeing the pages. */
 

@@ -28,22 +28,24 @@ NATIVE_COMMAND(grow)
 {
 	unsigned long start = native_number(r, "start"), nr = native_number(r, "sections"), i;
 	struct zone *zone = &native_pgdat->node_zones[ZONE_NORMAL];
+	struct deferred_section *section = native_alloc(nr * sizeof(*section));
 	struct deferred_sections deferred = {
 		.zone = zone,
 		.first = pfn_to_section_nr(start),
 		.nr = nr,
-		.unclaimed = native_alloc(BITS_TO_LONGS(nr) * sizeof(long)),
-		.unwritten = native_alloc(BITS_TO_LONGS(nr) * sizeof(long)),
+		.section = section,
+		.next = section,
+		.nr_unfreed = ATOMIC_LONG_INIT(nr * DEFERRED_SECTION_CHUNKS),
 	};
 	long nr_pages = nr * PAGES_PER_SECTION, begun;
 
 	native_need_memmap(r, start, nr_pages);
 	for (i = 0; i < nr; i++) {
-		__set_bit(i, deferred.unclaimed);
-		__set_bit(i, deferred.unwritten);
+		section[i].to_write = DEFERRED_SECTION_MASK;
+		section[i].to_free = DEFERRED_SECTION_MASK;
+		atomic_set(&section[i].unwritten, DEFERRED_SECTION_CHUNKS + 1);
+		atomic_set(&section[i].unfreed, DEFERRED_SECTION_CHUNKS);
 	}
-	atomic_long_set(&deferred.nr_unclaimed, nr);
-	atomic_long_set(&deferred.nr_unwritten, nr);
 	/* Deferred pages count as managed and as free. */
 	atomic_long_add(nr_pages, &zone->managed_pages);
 	__mod_zone_page_state(zone, NR_FREE_PAGES, nr_pages);
@@ -52,10 +54,10 @@ NATIVE_COMMAND(grow)
 	zone->deferred = &deferred;
 	begun = native_now();
 	for (i = 0; i < nr; i++)
-		if (!__deferred_sections_grow(zone, 0))
+		if (!__deferred_sections_grow(zone))
 			native_fail("a zone with deferred sections does not grow", i);
 	native_answer(r, "ns", native_now() - begun);
-	if (__deferred_sections_grow(zone, 0))
+	if (__deferred_sections_grow(zone))
 		native_fail("a zone without deferred sections grows", start);
 	zone->deferred = NULL;
 	native_answer(r, "grown", 1);

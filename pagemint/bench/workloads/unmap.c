@@ -57,6 +57,13 @@ void wait_for_completion(struct completion *done)
 	unmap_step(UNMAP_WAIT_DONE, 0);
 }
 
+/* The patched tree says every so often that it waits. */
+unsigned long wait_for_completion_timeout(struct completion *done, unsigned long timeout)
+{
+	wait_for_completion(done);
+	return timeout;
+}
+
 void native_lock(void)
 {
 }

@@ -47,8 +47,9 @@ TASKS = 4  # processes that use the same section first
 OFFLINE = Path("/sys/devices/system/memory/hard_offline_page")
 FAIL = Path("/sys/kernel/debug/fail_page_alloc")
 ORDER = 9  # the block of a section; without one it gets single pages
-POPULATES = "dax_direct_access"  # it allocates only to populate sections
-FLUSH = "do_flush_tlb_all"  # each CPU calls it
+TRIES = "dax_direct_access"  # it allocates only to populate sections, and may fail
+POPULATES = "pfn_populate_memmap"  # without it, a page fault has nothing to wait for
+FLUSH = "do_kernel_range_flush"  # each CPU calls it
 SECTIONS = Path("/sys/kernel/debug/memmap_shared")
 
 
@@ -273,14 +274,27 @@ def _touch(memory: mmap.mmap) -> None:
 
 
 def failing(modes: Modes, where: str) -> Iterator[Record]:
-    """Let the allocation of blocks fail, then that of pages, which ends a fault in SIGBUS.
+    """Let the allocations for a section fail, in a page fault that waits for memory, or at all.
 
     If blocks are reserved, nothing is allocated, so nothing fails.
     """
-    work = _no_memory if where == "map=mem" else _reserved
+    works = {"no memory": _no_memory, "short of memory": _short_of_memory}
+    if where == "map=dev":
+        works = {"no memory": _reserved}
     with _bound(modes, where) as device:
         for kind in SMALL:
-            yield from check(f"no memory, {kind}", _on, kind, device, work)
+            for name, work in works.items():
+                yield from check(f"{name}, {kind}", _on, kind, device, work)
+
+
+def _short_of_memory(device: _Fsdax, path: Path) -> str:
+    data = pattern(3, FILE)
+    with _mapped(path, FILE) as memory:
+        status = _touch_failing(memory, 0, TRIES)
+        expect(status == 0, f"a page fault that can wait for memory: status {status}")
+        memory[:] = data
+        expect(memory[:] == data, "the data changed")
+    return device.expect_populated(1, 2)
 
 
 def _no_memory(device: _Fsdax, path: Path) -> str:
@@ -303,12 +317,12 @@ def _reserved(device: _Fsdax, path: Path) -> str:
     return device.expect_populated(1, 3)
 
 
-def _touch_failing(memory: mmap.mmap, order: int) -> int:
-    """Touch mapped memory in a process whose memmaps get no pages of this order or a higher one.
+def _touch_failing(memory: mmap.mmap, order: int, where: str = POPULATES) -> int:
+    """Touch mapped memory in a process that gets no pages of this order or a higher one.
 
-    Return its status.
+    Only allocations fail that the function `where` of the kernel makes. Return its status.
     """
-    start, end = _extent(POPULATES)
+    start, end = _extent(where)
     settings = {"task-filter": "Y", "ignore-gfp-wait": "N", "min-order": str(order)}
     settings |= {"probability": "100", "interval": "1", "times": "-1", "verbose": "0"}
     settings |= {"require-start": f"{start:#x}", "require-end": f"{end:#x}"}
