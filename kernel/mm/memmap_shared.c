@@ -521,7 +521,9 @@ static int memmap_populate(struct dev_pagemap *pgmap, unsigned long pfn,
 		.node = LIST_HEAD_INIT(task.node),
 		.pgmap = pgmap,
 		.pfn = pfn,
-		.end_pfn = min(end_pfn, pfn + BATCH_SECTIONS * PAGES_PER_SECTION),
+		/* A reserved block is written under the mutex: one at a time. */
+		.end_pfn = min(end_pfn, pfn + PAGES_PER_SECTION *
+			       (pgmap_altmap(pgmap) ? 1 : BATCH_SECTIONS)),
 		.gfp = current_gfp_context(gfp),
 		.pages = LIST_HEAD_INIT(task.pages),
 	};
@@ -560,7 +562,8 @@ static int memmap_populate(struct dev_pagemap *pgmap, unsigned long pfn,
  * Allocates memory and sleeps, or waits for a task that does so with no more of
  * __GFP_IO and __GFP_FS. So the caller must not hold a lock that reclaim needs, as
  * for any allocation by @gfp. That includes all locks that an MMU notifier takes.
- * Lockdep checks it in each call.
+ * Lockdep checks in each call what it knows: the locks of reclaim with __GFP_FS,
+ * and those of notifiers.
  *
  * Return: 0, -EINVAL if a section that shares its memmap is not of @pgmap,
  * -ENODEV if @pgmap is being unmapped, -ENOMEM if memory is short, or -EINTR if

@@ -69,8 +69,8 @@ COUNTED = {
     ("2 MiB, deduplicated", "cached"): (4.43, 18.3, 3.25),
     ("2 MiB, deduplicated", "streaming"): (4.42, 18.3, 3.25),
     ("hotplug", "slow"): (25.46, 69.26, 9.76),
-    ("hotplug", "cached"): (20.49, 65.28, 65.77),
-    ("hotplug", "streaming"): (20.49, 65.28, 65.77),
+    ("hotplug", "cached"): (21.2, 67.03, 66.57),
+    ("hotplug", "streaming"): (21.2, 67.03, 66.57),
     ("boot", "slow"): (16.14, 70.0, 1.65),
     ("boot", "cached"): (20.64, 66.68, 66.03),
     ("boot", "streaming"): (20.64, 66.68, 66.03),
@@ -159,4 +159,6 @@ def test_a_loop_lets_others_run_in_each_section_but_not_at_each_page(
         if loop in MEMMAP:
             function = window.get("k___SCT__cond_resched")
             calls = function.calls if function else 0
-            assert PAGES / SECTION <= calls <= PAGES / PAGEBLOCK, (loop, mode, calls)
+            # Once in each section, and in each pageblock that goes online.
+            most = PAGES / PAGEBLOCK + PAGES / SECTION
+            assert PAGES / SECTION <= calls <= most, (loop, mode, calls)

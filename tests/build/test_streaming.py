@@ -18,7 +18,7 @@ from pagemint.base import files
 from pagemint.bench.kernel_half import KernelHalf
 from pagemint.trees import objects, sources, trees
 
-CHECKS = 50_000
+CHECKS = 20_000
 """The least number of checks of sizes, alignments and counts."""
 
 

@@ -146,7 +146,7 @@ NATIVE_COMMAND(populate)
 	state.next_page = blocks;
 	state.flushes = 0;
 	begun = native_now();
-	err = pgmap_populate_memmap(pgmap, first, used * PAGES_PER_SECTION);
+	err = pgmap_populate_memmap(pgmap, first, used * PAGES_PER_SECTION, GFP_KERNEL);
 	native_answer(r, "use_ns", native_now() - begun);
 	native_answer(r, "flushes", state.flushes);
 	native_answer(r, "shares", 1);

@@ -162,7 +162,8 @@ static void permit_sharing(struct dev_pagemap *pgmap)
 }
 #else
 static inline int pgmap_populate_memmap(struct dev_pagemap *pgmap,
-					unsigned long pfn, unsigned long nr_pages)
+					unsigned long pfn, unsigned long nr_pages,
+					gfp_t gfp)
 {
 	return 0;
 }
@@ -589,7 +590,7 @@ static int make_folios(u64 nr)
 {
 	const unsigned long pfn = PHYS_PFN(private_pgmap->range.start);
 	struct page *page = pfn_to_page(pfn);
-	int err = pgmap_populate_memmap(private_pgmap, pfn, nr * HPAGE_PMD_NR);
+	int err = pgmap_populate_memmap(private_pgmap, pfn, nr * HPAGE_PMD_NR, GFP_KERNEL);
 
 	if (err)
 		return err;
