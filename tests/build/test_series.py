@@ -299,13 +299,14 @@ def test_a_change_of_one_line_ends_in_the_right_mail(
     (commit,) = _git(tree, "log", "--diff-filter=A", "--format=%h", added, "--", file).split()
     _git(tree, "commit", "-q", "-s", "--fixup", commit, file)
     start = f"pagemint-{_LINE}-base"
+    _git(tree, "tag", "before", f"pagemint-{_LINE}-device")
     _git(tree, "rebase", "-q", "-i", "--autosquash", "--update-refs", start, GIT_EDITOR="true")
     # The topic beside the stack still stands on the old commits.
     ended = _refresh(frozen, tree)
     assert (ended.returncode, ended.stdout) == (1, "")
     assert f"pagemint-{_LINE}-published does not stand on pagemint-{_LINE}-device" in ended.stderr
     device, published = (f"pagemint-{_LINE}-{name}" for name in ("device", "published"))
-    _git(tree, "rebase", "-q", "--onto", device, f"{device}@{{1}}", published)
+    _git(tree, "rebase", "-q", "--onto", device, "before", published)
     _git(tree, "checkout", "-q", _BRANCH)
     assert _refresh(frozen, tree).returncode == 0
     old, new = contents(_ROOT / "kernel"), contents(frozen / "kernel")
