@@ -498,9 +498,9 @@ static void shared_gfp_test(struct kunit *test)
 		kunit_activate_static_stub(test, memmap_pages_alloc, shared_single);
 		KUNIT_EXPECT_EQ(test, 0, pgmap_populate_memmap(&st->pgmap, shared_pfn(st, 1),
 							       1, flags[i]));
-		KUNIT_EXPECT_EQ(test, st->gfp[1], flags[i]);
-		KUNIT_EXPECT_EQ(test, st->gfp[0],
-				(flags[i] & ~__GFP_RETRY_MAYFAIL) | __GFP_NORETRY);
+		KUNIT_EXPECT_TRUE(test, st->gfp[1] == flags[i]);
+		KUNIT_EXPECT_TRUE(test, st->gfp[0] ==
+				  ((flags[i] & ~__GFP_RETRY_MAYFAIL) | __GFP_NORETRY));
 		kunit_deactivate_static_stub(test, memmap_pages_alloc);
 		shared_unmap(st);
 		shared_expect_freed(test);
