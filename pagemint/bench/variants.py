@@ -46,8 +46,7 @@ def choose(program: Program, trees: Sequence[Tree], returns: str, *, all_modes: 
             more = all_modes and tree.name != PUBLISHED
             others = [mode for mode in modes if mode not in default] if more else []
             modal += [Variant(tree.name, mode) for mode in [*default, *others] or [""]]
-    plain = (Variant(tree.name) for tree in trees if tree.name != PUBLISHED)
-    return Variants(tuple(modal), tuple(plain))
+    return Variants(tuple(modal), tuple(Variant(tree.name) for tree in trees))
 
 
 def modes_of(host: Host, tree: str) -> list[str]:

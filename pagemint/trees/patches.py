@@ -54,12 +54,15 @@ class Patch:
     """One mail of a topic.
 
     Attributes:
-        topic: the name of its topic.
-        mail: its file.
+        mail: its file, in the folder of its topic.
     """
 
-    topic: str
     mail: Path
+
+    @property
+    def topic(self) -> str:
+        """The name of its topic."""
+        return self.mail.parent.name
 
     @property
     def name(self) -> str:
@@ -163,7 +166,7 @@ def of(line: str, chosen: Sequence[Topic] | None = None) -> list[Patch]:
         chosen: the topics, each of which may have no patches for this line; None stands for the
             stack.
     """
-    stack = [Patch(mail.parent.name, mail) for mail in _listed(line)]
+    stack = [Patch(mail) for mail in _listed(line)]
     if chosen is None:
         return stack
     names = {_MAINLINE, *(topic.name for topic in chosen)}
@@ -171,7 +174,7 @@ def of(line: str, chosen: Sequence[Topic] | None = None) -> list[Patch]:
     more = (sorted((_folder(line) / name).glob("*.patch")) for name in sorted(beside))
     return [
         *(patch for patch in stack if patch.topic in names),
-        *(Patch(mail.parent.name, mail) for mails in more for mail in mails),
+        *(Patch(mail) for mails in more for mail in mails),
     ]
 
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What the kernel's half and the user's half of the test know of each other. */
+/* The interface between the kernel's half and the user's half of the test. */
 #ifndef GLUE_H
 #define GLUE_H
 

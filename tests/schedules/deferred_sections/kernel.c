@@ -194,7 +194,7 @@ void offline_mem_sections(unsigned long pfn, unsigned long end_pfn)
 /* The handler of deferred_init=, where a build renames the section .init.setup. */
 extern const struct obs_kernel_param __start_init_setup[];
 
-/* What the tests call. */
+/* The tests call these. */
 void glue_boot(void)
 {
 	__start_init_setup->setup_func("lazy");

@@ -164,7 +164,7 @@ void user_lock(int on)
 		pthread_mutex_unlock(&zone_lock);
 }
 
-/* What a CPU has of its own, addressed by %gs. Each thread has a copy of this section. */
+/* Per-CPU data, addressed by %gs. Each thread has a copy of this section. */
 #define OWN __attribute__((section("own")))
 static char task[16384];
 int __preempt_count OWN = 1U << 31;	/* PREEMPT_ENABLED */
@@ -272,7 +272,7 @@ static void *allocator(void *arg)
 			continue;
 		}
 		failures++;
-		/* What the slow path does before it reclaims. */
+		/* The slow path does this before it reclaims. */
 		if (glue_wait())
 			atomic_fetch_add(&waits, 1);
 		else if (glue_has_deferred())

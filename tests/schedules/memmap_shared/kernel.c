@@ -204,7 +204,7 @@ int kernel_is_writable(unsigned long entry)
 	return !!(entry & _PAGE_RW);
 }
 
-/* What the object calls. */
+/* The object calls these. */
 struct page *__alloc_pages_noprof(gfp_t gfp, unsigned int order, int nid,
 				  nodemask_t *mask, unsigned int flags)
 {

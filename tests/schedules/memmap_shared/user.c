@@ -68,7 +68,7 @@ void stall(void)
 		sched_yield();
 }
 
-/* What the round does. */
+/* The plan of the round. */
 
 static struct plan {
 	unsigned int no_block, no_page;		/* one allocation of so many fails; 0: none */

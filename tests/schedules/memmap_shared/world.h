@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What the two halves of the test agree on. kernel.c has the kernel's types, user.c the libc's. */
+/* The interface between the halves of the test: kernel.c has the kernel's types, user.c the libc's. */
 #ifndef WORLD_H
 #define WORLD_H
 
